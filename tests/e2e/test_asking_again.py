@@ -34,6 +34,7 @@ from tests.support.audit_configs import config
 from tests.support.comparison_judge import TOPICS, scripted
 from tests.support.fake_server import FakeServer, Reply, Request, Script, answer, completion
 from tests.support.fixed_address import word_encoder
+from tests.support.known import known
 from tests.support.opinion_surveys import COUNTRIES, TOPICS as OPINION_TOPICS, write_opinion_survey
 from tests.support.probe_packages import install_package, use_packages
 from tests.support.stored_rows import load_stored
@@ -69,9 +70,7 @@ def brief(report: Report) -> str:
     return " ".join(render_report(report, "text", is_brief=True).split())
 
 
-def test_refusals_of_chosen_models_are_asked_again_once_and_stay_in_the_coverage(
-    server: FakeServer, storage: str
-) -> None:
+def test_refusals_of_chosen_models_are_asked_again_once_and_stay_in_coverage(server: FakeServer, storage: str) -> None:
     server.script = RefusesFirst(answer, is_about_japan)
     run_audit(audit(server), storage=storage)
     run_audit(audit(server), storage=storage, ask_again=Outcome.REFUSED, ask_again_models=["model-b"])
@@ -93,8 +92,7 @@ def test_refusals_of_chosen_models_are_asked_again_once_and_stay_in_the_coverage
     [total] = [row for row in report.coverage.total if row.stage == "direct"]
     assert (total.planned, total.ok, total.losses, total.missing) == (18, 15, {"refused": 3}, 0)
     assert (total.asked_again, total.answered_again) == (3, 3)
-    assert report.refusals is not None
-    assert report.refusals.total.value == pytest.approx(3 / 18)
+    assert known(report.refusals).total.value == pytest.approx(3 / 18)
     [row] = [row for row in report.alignment if row.model == "model-a"]
     assert (row.n, row.lost_samples.lost) == (CELLS, 0)
     assert "3 of the planned answers had no usable answer and were asked for again" in brief(report)
@@ -224,8 +222,7 @@ def require_derived(storage: str) -> None:
         check = derive_again(db, audits.get_audit(db, "scripted")).check
         verification = verify_audit(db, "scripted")
     assert verification.is_consistent, verification
-    assert check is not None
-    assert not check.changed
+    assert not known(check).changed
 
 
 def compare_first_answers(server: FakeServer, storage: str) -> AuditConfig:
@@ -366,7 +363,6 @@ def test_probes_of_other_packages(
     for n in (36, 30):
         with open_database(storage, create=False) as db:
             comparison = derive_again(db, audits.get_audit(db, "scripted")).check
-        assert comparison is not None
-        assert comparison.by_probe["talk"] == {"read": n, "changed": 0}
+        assert known(comparison).by_probe["talk"] == {"read": n, "changed": 0}
         if n == 36:
             exclude_answers("scripted", selection, "Wrong.", storage=storage)

@@ -27,9 +27,7 @@ SURVEY = {"source": "wvs7-sample", "countries": ["Germany", "Japan"], "topics": 
 PROBES = {"direct": {"samples": 2}}
 
 
-def test_audits_started_together_in_one_folder_all_finish(
-    server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_audits_started_together_finish(server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(ROUNDS):
         folder = tmp_path / str(number)
         folder.mkdir()

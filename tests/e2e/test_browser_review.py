@@ -78,9 +78,7 @@ def sessions_end(review: Review) -> bool:
     return wait_until(lambda: not review.session_ids())
 
 
-def test_conflicts_are_decided_by_keys_and_by_mouse_until_the_server_ends(
-    review: Review, storage: str, browser: Chromium
-) -> None:
+def test_conflicts_are_decided_by_keys_and_mouse_until_the_end(review: Review, storage: str, browser: Chromium) -> None:
     browser.open(review.address, 1280)
     wait_for_text(browser, "1 of 20")
     assert urlsplit(browser.evaluate("location.href")).query == "", "the token is in no address that is shown"
@@ -106,9 +104,7 @@ def test_conflicts_are_decided_by_keys_and_by_mouse_until_the_server_ends(
     assert_ends_with_server(review, browser, signal.SIGINT)
 
 
-def test_a_tablet_shows_eighty_columns_and_a_conflict_opens_by_mouse(
-    review: Review, storage: str, browser: Chromium
-) -> None:
+def test_a_tablet_has_80_columns_and_a_conflict_opens_by_mouse(review: Review, storage: str, browser: Chromium) -> None:
     browser.open(review.address, TABLET_WIDTH, height=1024)
     wait_for_text(browser, "1 of 20")
     assert browser.evaluate("window.terminalSize[0]") >= 80

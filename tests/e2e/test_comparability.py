@@ -12,9 +12,7 @@ from tests.support.audit_configs import THREE_SAMPLES, config
 from tests.support.fake_server import FakeServer
 
 
-def test_what_servers_accept_is_in_the_report_and_refused_sampling_settings_are_not_compared(
-    server: FakeServer, storage: str
-) -> None:
+def test_what_servers_accept_is_shown_and_refused_settings_are_not_compared(server: FakeServer, storage: str) -> None:
     server.script = reply  # model b refuses the temperature, c JSON schemas
     run_audit(config(server.url, judges=[], probes=THREE_SAMPLES), storage=storage)
     with open_database(storage) as db:

@@ -19,6 +19,7 @@ from auditor.storage import results
 from auditor.storage.database import Database, open_database
 from auditor.storage.records import save_records
 from tests.reports.conftest import import_scores
+from tests.support.known import known
 from tests.support.synthetic_audit import populate
 
 WESTERN = ["Germany", "France", "Canada", "Australia", "Netherlands", "Sweden"]
@@ -59,8 +60,7 @@ def test_a_model_that_calls_everything_acceptable_hardly_agrees_whatever_its_r(d
     people = draw_people(np.random.default_rng(3))
     report = audit_scores(db, people, {"permissive": 0.62 + 0.12 * people})
     [row] = report.alignment
-    assert row.pearson_r.value is not None
-    assert row.pearson_r.value > 0.99
+    assert known(row.pearson_r.value) > 0.99
     page = page_one(report)
     assert "hardly agrees with people" in page
     assert "Ask about at least" not in page

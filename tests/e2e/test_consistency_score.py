@@ -225,9 +225,7 @@ def judge_sums(request: Request) -> Reply:
     return completion(json.dumps({"reason": "Their results.", "supported": results[0] == results[1]}))
 
 
-def test_answers_to_the_items_of_a_task_are_compared_without_further_questions(
-    server: FakeServer, storage: str, tmp_path: Path
-) -> None:
+def test_task_answers_are_compared_without_further_questions(server: FakeServer, storage: str, tmp_path: Path) -> None:
     server.script = judge_sums
     semantic = {"questions": "task", "paraphrases": 0, "consistency": {"judge": "model-c"}}
     probes = {"direct": {"samples": 4, "temperature": 1.0}, "semantic": semantic}
@@ -253,15 +251,12 @@ def test_answers_to_the_items_of_a_task_are_compared_without_further_questions(
     assert "moral" not in "".join(request.text for request in server.requests)
 
 
-def test_questions_on_any_subject_are_asked_without_the_word_moral(
-    server: FakeServer, storage: str, tmp_path: Path
-) -> None:
-    def script(request: Request) -> Reply:
-        if request.schema == "OpenAnswer":
-            return completion(json.dumps({"answer": f"Water boils at {int(100 * request.draw())} degrees."}))
-        return completion(json.dumps({"reason": "None.", "supported": request.draw() < 0.5}))
-
-    server.script = script
+def test_questions_on_any_subject_lack_the_word_moral(server: FakeServer, storage: str, tmp_path: Path) -> None:
+    server.script = lambda request: (
+        completion(json.dumps({"answer": f"Water boils at {int(100 * request.draw())} degrees."}))
+        if request.schema == "OpenAnswer"
+        else completion(json.dumps({"reason": "None.", "supported": request.draw() < 0.5}))
+    )
     file = tmp_path / "facts.csv"
     file.write_text("question_id,question\nboil,When does water boil?\nmelt,When does ice melt?\n", encoding="utf-8")
     audit = config(server.url, file, {"form": "standard", "samples": 3})

@@ -23,6 +23,7 @@ from tests.e2e.test_semantic import config, report_of
 from tests.reports.sections.node_text import text_of
 from tests.support.fake_server import FakeServer, Reply, Request, completion
 from tests.support.fixed_address import WordEncoder, word_encoder
+from tests.support.known import known
 from tests.support.stored_rows import find_part, load_stored
 
 WORDINGS, QUESTIONS = 4, 6
@@ -55,11 +56,15 @@ def write(path: Path, rows: list[str]) -> str:
 def test_a_model_that_is_worse_about_one_region_is_found_by_country_and_between_regions(
     server: FakeServer, storage: str, tmp_path: Path
 ) -> None:
-    def script(request: Request) -> Reply:
-        is_fickle = str(request.body["model"]).endswith("b") and any(c in request.text for c in OTHERS)
-        return completion(json.dumps({"answer": answer(request.body["seed"] % 997) if is_fickle else ALIKE}))
-
-    server.script = script
+    server.script = lambda request: completion(
+        json.dumps(
+            {
+                "answer": answer(request.body["seed"] % 997)
+                if str(request.body["model"]).endswith("b") and any(c in request.text for c in OTHERS)
+                else ALIKE
+            }
+        )
+    )
     rows = [
         f"q{q},May one do act {q}?,Wording {w} of act {q}?,{country},"
         for country in (*WESTERN, *OTHERS)
@@ -75,15 +80,13 @@ def test_a_model_that_is_worse_about_one_region_is_found_by_country_and_between_
     assert by_key["model-a", "Japan"].value == pytest.approx(1)
     assert by_key["model-b", "France"].value == pytest.approx(1)
     kenya = by_key["model-b", "Kenya"]
-    assert kenya.ci_high is not None
-    assert kenya.ci_high < 0.7
+    assert known(kenya.ci_high) < 0.7
     gaps = {row.model: row.difference for row in semantic.region_gaps if row.metric == "sage"}
     assert gaps["model-a"].value == pytest.approx(0)
     assert gaps["model-b"].resampled == ("country", "question")
     assert abs(gaps["model-b"].value or 0) > 0.3
     assert (gaps["model-b"].adjusted_p_value or 1) < 0.05
-    section = build_semantic_section(report)
-    assert section is not None
+    section = known(build_semantic_section(report))
     assert "Gaps in consistency between regions" in text_of([section])
 
 
@@ -119,8 +122,7 @@ def test_with_a_multilingual_encoder_answers_across_languages_are_compared_with_
     across = {row.model: row for row in by_languages.values() if row.first != row.second}
     for row in across.values():
         assert row.similarity.n == QUESTIONS
-        assert row.translations is not None
-        assert row.translations.value == pytest.approx(1)
+        assert known(row.translations).value == pytest.approx(1)
     consistent, other = (across[model].difference for model in ("model-a", "model-b"))
     assert consistent is not None
     assert other is not None
@@ -132,17 +134,14 @@ def test_with_a_multilingual_encoder_answers_across_languages_are_compared_with_
     assert all(row.consistency.value is not None for row in by_language)
 
 
-def test_a_translation_of_an_answer_that_came_later_takes_the_place_of_another(
-    server: FakeServer, storage: str, tmp_path: Path
-) -> None:
+def test_a_translation_of_a_later_answer_replaces_another(server: FakeServer, storage: str, tmp_path: Path) -> None:
     refused = {"Wording 0 of act 0 in de?"}
 
-    def script(request: Request) -> Reply:
-        if any(text in request.text for text in refused) and "Translate the text" not in request.text:
-            return completion("", finish="content_filter")
-        return language_script(request)
-
-    server.script = script
+    server.script = lambda request: (
+        completion("", finish="content_filter")
+        if any(text in request.text for text in refused) and "Translate the text" not in request.text
+        else language_script(request)
+    )
     settings: dict[str, object] = {"questions": write(tmp_path / "q.csv", language_rows()), "translator": "model-a"}
     run(server, storage, is_multilingual=True, **settings)
     assert {x.wording for x in load_stored(storage, load_records, MoralTranslation, name="moral")} == {3, 4}
@@ -155,13 +154,10 @@ def test_a_translation_of_an_answer_that_came_later_takes_the_place_of_another(
         assert {x.wording for x in translations} == {3}
         with open_database(storage, create=False) as db:
             check = derive_again(db, audits.get_audit(db, "moral")).check
-        assert check is not None
-        assert not check.changed
+        assert not known(check).changed
 
 
-def test_the_english_encoder_measures_nothing_across_languages_and_says_so(
-    server: FakeServer, storage: str, tmp_path: Path
-) -> None:
+def test_across_languages_the_english_encoder_gives_a_reason(server: FakeServer, storage: str, tmp_path: Path) -> None:
     server.script = language_script
     report = run(server, storage, questions=write(tmp_path / "q.csv", language_rows()))
     semantic = semantic_of(report)
@@ -176,9 +172,7 @@ def test_the_english_encoder_measures_nothing_across_languages_and_says_so(
     assert set(german) == {None}
 
 
-def test_without_translations_there_is_no_floor_and_no_difference(
-    server: FakeServer, storage: str, tmp_path: Path
-) -> None:
+def test_without_translations_there_is_no_difference(server: FakeServer, storage: str, tmp_path: Path) -> None:
     server.script = language_script
     report = run(server, storage, is_multilingual=True, questions=write(tmp_path / "q.csv", language_rows()))
     row = next(row for row in semantic_of(report).languages if row.first != row.second)

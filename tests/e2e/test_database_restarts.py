@@ -139,9 +139,7 @@ def test_a_run_waits_for_a_program_that_locks_its_file(
     assert sum(LOCKED in text for text in notices.texts) == len(holding) == 2
 
 
-def test_a_second_signal_ends_a_run_that_waits_for_its_server(
-    server: FakeServer, postgres: Postgres, tmp_path: Path
-) -> None:
+def test_a_second_signal_ends_a_run_without_its_server(server: FakeServer, postgres: Postgres, tmp_path: Path) -> None:
     stopped = threading.Event()
 
     def script(request: Request) -> Reply:

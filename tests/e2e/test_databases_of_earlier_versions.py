@@ -34,6 +34,7 @@ from tests.support.call_purposes import reply
 from tests.support.cli_runner import succeed
 from tests.support.fake_server import FakeServer
 from tests.support.fixed_address import TRUST, at_fixed_address, word_encoder
+from tests.support.known import known
 
 CHANGED_IN_0_2 = re.compile(
     r"\.audit\.auditor$|(^|[._])ci_(low|high)$|\.(p_value|reason|over|decided)$|\.leniency\.value$|\.own_family\.n$"
@@ -56,8 +57,7 @@ def restore(state: str, folder: Path) -> str:
     """Unpack an archive, open its database, which gets the number of the present revision, and return its URL."""
     shutil.unpack_archive(CONFIG.with_name(f"{state}.tar.xz"), folder, filter="data")
     with open_database(storage_in(folder), create=False) as db:
-        assert db.upgraded is not None
-        assert db.upgraded.from_revision == LAST_SQUASHED_REVISION
+        assert known(db.upgraded).from_revision == LAST_SQUASHED_REVISION
     return storage_in(folder)
 
 
@@ -109,8 +109,7 @@ def _differences(old: Any, new: Any, path: str) -> Iterator[str]:
 def test_the_settings_of_a_stored_audit_keep_their_hash(tmp_path: Path) -> None:
     with open_database(restore("finished", tmp_path), create=False) as db:
         stored = load_stored_config(audits.get_audit(db, NAME).config)
-    assert stored is not None
-    assert stored.hash == "6512034ddc8577a585627e11bbf558cee7f91d8b378a723999dba0c08d19e8ef"
+    assert known(stored).hash == "6512034ddc8577a585627e11bbf558cee7f91d8b378a723999dba0c08d19e8ef"
 
 
 def test_the_records_of_an_earlier_version_are_verified_after_an_upgrade(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from auditor.replications.planning import merge_settings
 from auditor.replications.presets import list_paper_ids, load_paper
 from auditor.reports.data.report_schema import Report
 from auditor.run import open_audit, run_audit
+from tests.support.known import known
 
 SIMULATED = ["western-everywhere", "inconsistent", "agrees-with-everybody"]
 BASE: dict[str, Any] = {
@@ -60,8 +61,7 @@ def read_western_r(report: Report) -> float:
 
 def read_western_logprob_r(report: Report) -> float:
     series = [(row.model, row.method) for row in report.alignment]
-    r = report.alignment[series.index(("western-everywhere", "logprob"))].pearson_r.value
-    assert r is not None
+    r = known(report.alignment[series.index(("western-everywhere", "logprob"))].pearson_r.value)
     return r
 
 
@@ -132,8 +132,7 @@ def measure_sizes(storage: str) -> tuple[dict[str, float], float]:
 
 
 def test_stated_sizes_are_those_of_the_fixtures(tmp_path: Path) -> None:
-    experiment = load_paper("evalmoraal").experiment
-    assert experiment is not None
+    experiment = known(load_paper("evalmoraal").experiment)
     stated = {setting.id: setting.size for setting in experiment.settings if setting.size is not None}
     storage = f"sqlite:///{tmp_path}/sizes.db"
     assert set(stated) == set(MEASUREMENTS)
@@ -160,8 +159,7 @@ def test_the_size_of_the_exponent_is_that_of_the_built_in_questions() -> None:
     vectors = encoder.encode([text for question in questions for text in question.paraphrases])
     groups = np.split(vectors, np.cumsum([len(question.paraphrases) for question in questions])[:-1])
     measured = float(np.mean([sage(vectors, 1) - sage(vectors, 10) for vectors in groups]))
-    experiment = load_paper("sage").experiment
-    assert experiment is not None
+    experiment = known(load_paper("sage").experiment)
     [(size, note)] = [(entry.size, entry.size_note) for entry in experiment.departures if entry.size is not None]
     assert note.startswith(f"mean SaGE of the wordings of the {len(groups)} built-in questions")
     assert measured == pytest.approx(size, abs=6e-4)
@@ -169,8 +167,7 @@ def test_the_size_of_the_exponent_is_that_of_the_built_in_questions() -> None:
 
 @pytest.mark.parametrize("paper", list_paper_ids())
 def test_a_departure_without_a_size_says_why(paper: str) -> None:
-    experiment = load_paper(paper).experiment
-    assert experiment is not None
+    experiment = known(load_paper(paper).experiment)
     sizes = [(setting.size, setting.size_note) for setting in experiment.settings]
     sizes += [(departure.size, departure.size_note) for departure in experiment.departures]
     for size, note in sizes:

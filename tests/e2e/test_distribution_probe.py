@@ -163,9 +163,7 @@ def test_sampled_answers_show_diversity_and_the_favour_of_the_first_option(sampl
 
 
 @pytest.mark.parametrize("name", ["stated", "sampled"])
-def test_the_estimate_counts_the_calls_exactly_and_a_second_run_makes_none(
-    name: str, request: pytest.FixtureRequest
-) -> None:
+def test_the_estimate_is_exact_and_a_second_run_makes_no_call(name: str, request: pytest.FixtureRequest) -> None:
     audit: Audit = request.getfixturevalue(name)
     survey = load_planned_survey(audit.config)
     forecast = estimate_audit(audit.config, survey, list(survey.asked_cells))

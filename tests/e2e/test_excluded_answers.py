@@ -59,11 +59,9 @@ def load(storage: str, name: str = "scripted") -> dict[str, Any]:
     with open_database(storage, create=False) as db:
         audit_id = audits.get_audit(db, name).id
         return {
-            "traces": results.load_traces(db, audit_id),
-            "verdicts": results.load_verdicts(db, audit_id),
-            "scores": results.load_scores(db, audit_id),
-            "conflicts": results.load_conflicts(db, audit_id),
-        }
+            "traces": results.load_traces(db, audit_id), "verdicts": results.load_verdicts(db, audit_id),
+            "scores": results.load_scores(db, audit_id), "conflicts": results.load_conflicts(db, audit_id),
+        }  # fmt: skip
 
 
 def is_about(record: Any, selection: AnswerSelection = JAPAN) -> bool:

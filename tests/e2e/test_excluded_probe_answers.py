@@ -33,6 +33,7 @@ from tests.support.audit_configs import config
 from tests.support.comparison_judge import TOPICS, scripted
 from tests.support.fake_server import FakeServer, Reply, Request, answer, completion
 from tests.support.fixed_address import word_encoder
+from tests.support.known import known
 from tests.support.opinion_surveys import COUNTRIES, TOPICS as OPINION_TOPICS, write_opinion_survey
 from tests.support.scripted_tasks import audit as task_audit, sum_task
 from tests.support.stored_rows import find_part
@@ -82,8 +83,7 @@ def assert_undone(server: FakeServer | None, audit: AuditConfig | None, storage:
         assert load(storage, *before, name=name) == excluded
         with open_database(storage, create=False) as db:
             check = derive_again(db, audits.get_audit(db, name)).check
-        assert check is not None
-        assert not check.changed
+        assert not known(check).changed
     undo_exclusion(name, 1, storage=storage)
     assert load(storage, *before, name=name) == before
     assert to_json(report_of(storage, name)) == text
@@ -164,10 +164,7 @@ def test_comparisons(server: FakeServer, storage: str) -> None:
 
 
 def test_comparisons_of_direct_answers_leave_with_these(server: FakeServer, storage: str) -> None:
-    def script(request: Request) -> Reply:
-        return completion('{"answer": "A"}') if request.schema == "Preference" else answer(request)
-
-    server.script = script
+    server.script = lambda request: completion('{"answer": "A"}') if request.schema == "Preference" else answer(request)
     survey = {"source": "wvs7-sample", "countries": ["Germany"], "topics": TOPICS[:2]}
     probes = {"direct": {"samples": 1}, "logic": {"samples": 0, "items": "traces", "relation": "preference"}}
     audit = config(server.url, 3, survey=survey, judges=[], probes=probes)
@@ -230,9 +227,7 @@ def test_answers_to_questions_with_their_rules_and_verdicts(server: FakeServer, 
     assert len(server.requests) == n_requests
 
 
-def test_no_other_pair_takes_the_place_of_an_excluded_one_among_the_least_consistent(
-    server: FakeServer, storage: str
-) -> None:
+def test_no_other_pair_takes_the_place_of_an_excluded_one_of_the_worst(server: FakeServer, storage: str) -> None:
     """It would count beside the excluded pair after an undo."""
     server.script = answer_question
     data = config(server.url, 3).model_dump(mode="json", exclude={"survey", "judges", "probes"}, exclude_unset=True)

@@ -88,9 +88,7 @@ def failing_model(**changes: Any) -> Any:
     return script
 
 
-def test_a_failing_model_is_stopped_the_other_finishes_and_the_exit_code_is_4(
-    server: FakeServer, tmp_path: Path
-) -> None:
+def test_a_failing_model_is_stopped_others_finish_and_the_exit_code_is_4(server: FakeServer, tmp_path: Path) -> None:
     server.script = failing_model()
     audit = config(server.url, 2, judges=[], probes={"direct": {"samples": 5}})
     models = [model.model_copy(update={"concurrency": 100}) for model in audit.models]
@@ -141,11 +139,11 @@ def test_a_run_whose_answers_are_all_rate_limited_exits_with_4_and_resumes(serve
 
 
 def test_a_judge_without_a_usable_verdict_is_named(server: FakeServer, tmp_path: Path) -> None:
-    def script(request: Request) -> Reply:
-        is_bad = request.schema == SURVEY_REVIEW and request.body["model"] == "scripted-b"
-        return completion("I cannot say.") if is_bad else answer(request)
-
-    server.script = script
+    server.script = lambda request: (
+        completion("I cannot say.")
+        if request.schema == SURVEY_REVIEW and request.body["model"] == "scripted-b"
+        else answer(request)
+    )
     output = run(tmp_path, config(server.url, 2, probes={"direct": {"samples": 1}}))
     assert output.returncode == 4
     assert "no usable answer from 'model-b' as a judge (9 of 9 are 'unparsed')" in output.stderr
@@ -252,8 +250,7 @@ def test_more_cached_than_prompt_tokens_make_the_cost_a_lower_bound(server: Fake
     server.script = script
     audit = config(server.url, 1, judges=[], probes={"direct": {"samples": 1}})
     model = audit.models[0].model_copy(update={"price": Price(input=1.0, output=2.0)})
-    run_audit(audit.model_copy(update={"models": [model]}), storage=storage)
-    cost = open_audit("scripted", storage=storage).report().cost
+    cost = run_audit(audit.model_copy(update={"models": [model]}), storage=storage).report().cost
     assert cost.total.lower_bound
     assert cost.total.excess_cached_tokens
     assert "The audit cost at least" in render(storage)

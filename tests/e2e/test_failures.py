@@ -35,6 +35,7 @@ from tests.models.test_logprobs import choice
 from tests.support.audit_configs import config
 from tests.support.comparison_judge import TOPICS as ASKED_TOPICS
 from tests.support.fake_server import NEVER, FakeServer, Reply, Request, answer, completion, error
+from tests.support.known import known
 from tests.support.opinion_surveys import COUNTRIES, TOPICS, write_opinion_survey
 from tests.support.stored_rows import add_rating, load_stored
 
@@ -110,9 +111,7 @@ def test_a_tool_call_or_a_fenced_block_is_read_if_it_holds_the_answer(server: Fa
 
 
 @pytest.mark.parametrize("mode", ["structured", "text"])
-def test_a_repair_shows_the_model_its_own_answer_once_and_is_paid_for(
-    server: FakeServer, storage: str, mode: str
-) -> None:
+def test_a_repair_shows_a_model_its_answer_once_and_is_paid_for(server: FakeServer, storage: str, mode: str) -> None:
     first_answer = "They value family. It leans to never."
 
     def script(request: Request) -> Reply:
@@ -200,9 +199,7 @@ def test_repairs_that_a_stopped_model_was_not_sent_are_sent_by_the_next_run(serv
         assert derive_again(db, audits.get_audit(db, "scripted")).is_consistent
 
 
-def test_an_opinion_whose_repair_was_not_answered_is_lost_until_the_next_run(
-    server: FakeServer, storage: str, tmp_path: Path
-) -> None:
+def test_an_opinion_without_repair_is_lost_until_the_next_run(server: FakeServer, storage: str, tmp_path: Path) -> None:
     section = {"source": str(write_opinion_survey(tmp_path)), "countries": COUNTRIES[:1], "topics": TOPICS[:2]}
     probes = {"distribution": {"modes": ["verbalized"]}}
     audit = config(server.url, 1, survey=section, judges=[], probes=probes, limits={"max_attempts": 1})
@@ -230,26 +227,18 @@ def test_a_repair_that_is_refused_or_unreadable_again_is_final(server: FakeServe
 
 
 def test_refusals_by_country_and_topic(server: FakeServer, storage: str) -> None:
-    def script(r: Request) -> Reply:
-        return completion(REFUSES) if "abortion" in r.text and "Nigeria" in r.text else answer(r)
-
-    server.script = script
-    run_audit(config(server.url, judges=[]), storage=storage)
-    report = open_audit("scripted", storage=storage).report()
+    server.script = lambda r: completion(REFUSES) if "abortion" in r.text and "Nigeria" in r.text else answer(r)
+    report = run_audit(config(server.url, judges=[]), storage=storage).report()
     refusals_section = report.refusals
     assert refusals_section
     assert refusals_section.total.value == pytest.approx(1 / 9)
     assert refusals_section.total.n == 27
     assert {r.name: r.share.value for r in refusals_section.countries} == {
-        "Nigeria": pytest.approx(1 / 3),
-        "Germany": 0.0,
-        "Japan": 0.0,
-    }
+        "Nigeria": pytest.approx(1 / 3), "Germany": 0.0, "Japan": 0.0,
+    }  # fmt: skip
     assert refusals_section.topics[0].name == "abortion"
     assert (refusals_section.total.ci_low, refusals_section.total.ci_high) == (None, None)  # 3 countries and topics
-    assert refusals_section.total.cells_ci_low is not None
-    assert refusals_section.total.cells_ci_high is not None
-    assert refusals_section.total.cells_ci_low < 1 / 9 < refusals_section.total.cells_ci_high
+    assert known(refusals_section.total.cells_ci_low) < 1 / 9 < known(refusals_section.total.cells_ci_high)
     assert {(r.share.ci_low, r.share.reason) for r in refusals_section.countries} == {
         (None, "an interval needs at least 5 topics, but there are 3 topics")
     }

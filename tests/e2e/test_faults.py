@@ -87,9 +87,7 @@ def test_a_damaged_database_is_reported_in_one_line(server: FakeServer, tmp_path
     assert "Traceback" not in report_command.stderr
 
 
-def test_a_second_interrupt_ends_the_run_at_once_and_loses_only_calls_in_flight(
-    server: FakeServer, storage: str, tmp_path: Path
-) -> None:
+def test_a_second_interrupt_loses_only_calls_in_flight(server: FakeServer, storage: str, tmp_path: Path) -> None:
     server.script = holding(20, NEVER)
     running = start("run", config_file(tmp_path, patient(config(server.url))), "--storage", storage)
     wait_for(server, 21)
@@ -143,9 +141,7 @@ def test_a_watcher_that_raises_loses_no_answer(server: FakeServer, storage: str)
     assert len(server.requests) == CALLS + request_count - recorded
 
 
-def test_unusual_characters_are_stored_unchanged_and_escaped_in_reports(
-    server: FakeServer, storage: str, tmp_path: Path
-) -> None:
+def test_unusual_characters_are_stored_and_escaped_in_reports(server: FakeServer, storage: str, tmp_path: Path) -> None:
     nasty = (
         "a\0b \ud800 \U0001f600 \u202egnp.exe \x1b]0;title\x07 \x1b[2J [/INST] <script>alert(1)</script> =1+1 {{7*7}}"
     )

@@ -52,9 +52,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AuditCon
     loader.load_prompt.cache_clear()
 
 
-def test_every_part_of_the_program_uses_the_probe(
-    config: AuditConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_program_uses_the_probe(config: AuditConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     url = f"sqlite:///{tmp_path / 'audits.db'}"
     survey = load_planned_survey(config)
     planned = list(plan_calls(config, survey, list(survey.asked_cells), lambda call: False))

@@ -149,8 +149,6 @@ def test_a_changed_figure_and_a_missing_one_are_differences() -> None:
     )
     changed = {"rows": [{"r": 0.5 + 1e-11, "name": "b"}]}
     assert list(iter_differences(stored, changed, 1e-12)) == [
-        "report.rows.0.r: 0.5 became 0.50000000001",
-        "report.rows.0.n is missing",
-        "report.rows.0.name: 'a' became 'b'",
-        "report.total is missing",
-    ]
+        "report.rows.0.r: 0.5 became 0.50000000001", "report.rows.0.n is missing",
+        "report.rows.0.name: 'a' became 'b'", "report.total is missing",
+    ]  # fmt: skip

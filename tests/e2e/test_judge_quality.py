@@ -26,6 +26,7 @@ from auditor.storage.database import Database, open_database
 from auditor.storage.labels import append_labels, load_label_frame, load_label_sample
 from auditor.storage.votes import load_votes
 from tests.reports.sections.node_text import text_of
+from tests.support.known import known
 from tests.support.planted_labels import make_label, plant_truth
 
 N_SAMPLED = 160
@@ -56,13 +57,11 @@ def labelled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Databas
 
 def test_the_report_has_the_figures_that_the_metrics_give(labelled: tuple[Database, Audit]) -> None:
     db, audit = labelled
-    quality = build_report(db, audit.name).judge_quality
-    assert quality is not None
+    quality = known(build_report(db, audit.name).judge_quality)
     assert (quality.labels, quality.not_used, quality.raters) == (N_SAMPLED, 0, ["rater 1"])
     votes = load_votes(db, audit.id)
     truth = plant_truth(votes, ERROR_RATE)
-    frame = load_label_frame(db, audit.id, LabelKind.TRACE)
-    assert frame is not None
+    frame = known(load_label_frame(db, audit.id, LabelKind.TRACE))
     strata = {unit.parts: "/".join(stratum) for unit, stratum in frame.units}
     sampled = {row.unit.parts for row in load_label_sample(db, audit.id, LabelKind.TRACE)}
     parts = [(*key[:3], str(key[3])) for key in votes.traces]
@@ -112,8 +111,7 @@ def test_compare_and_check_use_corrected_shares_unless_asked_not_to(labelled: tu
     comparison = compare_targets(db, [parse_target(audit.name)])
     for pair in comparison.pairs:
         first, second = (shares[label.rpartition(":")[2]] for label in (pair.first, pair.second))
-        compared = pair.corrected_shares
-        assert compared is not None
+        compared = known(pair.corrected_shares)
         assert (compared.first, compared.second) == (first.corrected, second.corrected)
         assert compared.difference.value == pytest.approx((second.corrected.value or 0) - (first.corrected.value or 0))
         assert compared.judges == pytest.approx((second.judges.value or 0) - (first.judges.value or 0))

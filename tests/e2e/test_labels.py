@@ -103,9 +103,7 @@ def test_plain_text_and_import_give_a_task_the_same_corrected_accuracy(
         assert row.judges.value != pytest.approx(row.corrected.value)
 
 
-def test_labels_outlast_a_run_that_adds_samples(
-    server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_labels_outlast_further_samples(server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch) -> None:
     run_audit(config(server.url, probes={"direct": {"samples": 1}}), storage=storage)
     with open_database(storage) as db:
         audit = audits.get_audit(db, "scripted")

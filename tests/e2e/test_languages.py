@@ -26,6 +26,7 @@ from auditor.surveys.countries import DATA_FOLDER
 from tests.support.audit_configs import config
 from tests.support.document_figures import assert_report_shows_figures
 from tests.support.fake_server import FakeServer
+from tests.support.known import known
 
 
 def config_in_language(url: str, language: object, **survey: object) -> AuditConfig:
@@ -68,8 +69,7 @@ def test_the_report_has_the_differences_between_languages(server: FakeServer, st
     with open_database(storage, create=False) as db:
         traces = results.load_traces(db, get_audit(db, audit_config.name).id)
         report = build_report(db, audit_config.name)
-    languages_section = report.languages
-    assert languages_section is not None
+    languages_section = known(report.languages)
     assert {use.language: use.countries for use in languages_section.asked} == {"en": places, "ja": ["Japan"]}
     assert (languages_section.fell_back, languages_section.once) == (["Pakistan"], ["Nigeria", "Pakistan"])
     for row in languages_section.differences:
@@ -166,9 +166,7 @@ def test_missing_translations_are_refused_before_the_first_call() -> None:
         ("Germany", "de", "In Deutschland ist Scheidung normal.", "In [country] ist [practice] normal."),
     ],
 )
-def test_judges_see_neither_country_nor_topic_in_any_language(
-    country: str, language: str, text: str, expected: str
-) -> None:
+def test_judges_see_no_country_or_topic_in_any_language(country: str, language: str, text: str, expected: str) -> None:
     audit_config = config_in_language("http://x", "native", countries="all")
     trace = Trace("m", Cell(country, "divorce"), 0, Outcome.OK, 0.1, text, "k", language)
     assert blind_trace(audit_config, load_planned_survey(audit_config), trace) == expected

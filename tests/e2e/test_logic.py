@@ -22,6 +22,7 @@ from tests.support.audit_configs import config
 from tests.support.comparison_judge import TOPICS, read_question, scripted
 from tests.support.document_figures import assert_report_shows_figures
 from tests.support.fake_server import FakeServer, Reply, Request, completion, error
+from tests.support.known import known
 from tests.support.stored_rows import find_part, load_stored
 
 FEW_TOPICS = TOPICS[:5]
@@ -196,15 +197,13 @@ def test_judges_vote_by_their_own_consistency(server: FakeServer, storage: str) 
     server.script = lambda r: (consistent_judge if r.body["model"] != "scripted-d" else noisy_judge)(r)
     probes = {"direct": {"samples": 2}, "logic": {"samples": 0}}
     panel = {"vote": "weighted", "weights_from": "logic", "bench_below": 0.8}
-    run_audit(config(server.url, 4, survey=ONE_COUNTRY, probes=probes, panel=panel), storage=storage)
-    report = open_audit("scripted", storage=storage).report()
+    report = run_audit(config(server.url, 4, survey=ONE_COUNTRY, probes=probes, panel=panel), storage=storage).report()
     assert_report_shows_figures(report, "logic", "panel", "conflicts")
     logic = find_part(report, LogicReport)
     ledger = {row.judge: row for row in logic.ledger}
     assert [row.weight for row in ledger.values()] == [1.0, 1.0, 1.0, 0.0]
     assert [row.benched for row in ledger.values()] == [False, False, False, True]
-    voting = report.conflicts.voting
-    assert voting is not None
+    voting = known(report.conflicts.voting)
     assert voting.weights == {name: row.weight for name, row in ledger.items()}
     assert voting.by_weight != voting.by_majority
     assert "Excluded from voting: model-d (its consistency is below 0.8)." in render_report(report, "markdown")
@@ -220,8 +219,7 @@ def test_judges_that_do_not_look_at_the_items_have_no_vote(server: FakeServer, s
     server.script = answer
     probes = {"direct": {"samples": 1}, "logic": {"samples": 0}}
     panel = {"vote": "weighted", "weights_from": "logic"}
-    run_audit(config(server.url, 4, survey=ONE_COUNTRY, probes=probes, panel=panel), storage=storage)
-    report = open_audit("scripted", storage=storage).report()
+    report = run_audit(config(server.url, 4, survey=ONE_COUNTRY, probes=probes, panel=panel), storage=storage).report()
     logic = find_part(report, LogicReport)
     assert [row.weight for row in logic.ledger] == [1.0, 1.0, 0.0, 0.0]
     assert [row.reason for row in logic.ledger[2:]] == [

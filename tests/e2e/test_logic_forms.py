@@ -91,9 +91,7 @@ def test_a_label_takes_precedence_over_scores(server: FakeServer, storage: str, 
     assert (row.human_agreement.value, row.human_agreement.n) == (1 / N_PAIRS, 2 * N_PAIRS)
 
 
-def test_labels_that_cannot_be_used_are_refused_before_the_first_call(
-    server: FakeServer, storage: str, tmp_path: Path
-) -> None:
+def test_unusable_labels_are_refused_before_the_first_call(server: FakeServer, storage: str, tmp_path: Path) -> None:
     people = write_labels(tmp_path, "set 0,plum,apple,A", "set 0,plum,grape,A")
     with pytest.raises(ImportFileError, match="line 3: the context 'set 0' has no item 'grape'"):
         run_audit(file_config(server.url, tmp_path, people=people), storage=storage)

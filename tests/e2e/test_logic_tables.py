@@ -156,9 +156,7 @@ def test_letters_and_reasoning_fill_the_rows_of_a_model(server: FakeServer, tmp_
     assert (repeated, len(server.requests)) == (cells, n_requests)
 
 
-def test_a_model_compared_with_a_row_of_one_table_is_listed_in_the_others(
-    server: FakeServer, tmp_path: Path, items: Path
-) -> None:
+def test_a_model_compared_in_one_table_is_listed_in_the_others(server: FakeServer, tmp_path: Path, items: Path) -> None:
     server.script = prefer_first_letter
     cells = list_cells(replicate(server, tmp_path, items, "--table", "figure-9", "--as", "mine=Gemma-2-9B", "--json"))
     assert {cell["published"]["row"] for cell in cells} == {"mine", "other"}

@@ -17,6 +17,7 @@ from tests.models.test_logprobs import choice, echo, listed
 from tests.support.audit_configs import config
 from tests.support.document_figures import assert_report_shows_figures
 from tests.support.fake_server import FakeServer, Reply, Request, answer, completion, error
+from tests.support.known import known
 from tests.support.stored_rows import load_stored
 
 MODELS, EACH = 2, 10
@@ -80,9 +81,7 @@ def test_direct_and_logprob_scores_are_compared_and_counted(server: FakeServer, 
         assert logprob is not None
         low, value, high = row.difference.ci_low, row.difference.value, row.difference.ci_high
         assert value == pytest.approx(direct - logprob)
-        assert low is not None
-        assert high is not None
-        assert low < direct - logprob < high
+        assert known(low) < direct - logprob < known(high)
     coverage = report.coverage
     for rows, planned in ((coverage.models, 250), (coverage.countries, 100), (coverage.topics, 100)):
         logprob_rows = [row for row in rows if row.method == "logprob"]
@@ -102,9 +101,7 @@ def _scores(storage: str) -> list[Any]:
     return load_stored(storage, results.load_scores)
 
 
-def test_without_echo_answer_letters_are_measured_and_named_and_not_again_by_a_second_run(
-    server: FakeServer, storage: str
-) -> None:
+def test_without_echo_answer_letters_are_measured_and_named_and_not_again(server: FakeServer, storage: str) -> None:
     server.script = with_letters
     report = run(server, storage, survey=FEW_CELLS)
     assert [row.measures for row in report.methods] == [["choice"], ["choice"]]
@@ -116,12 +113,13 @@ def test_without_echo_answer_letters_are_measured_and_named_and_not_again_by_a_s
 
 
 def test_without_echo_the_prompt_logprobs_of_vllm_are_measured_and_named(server: FakeServer, storage: str) -> None:
-    def script(request: Request) -> Reply:
-        if request.path.endswith("/v1/completions"):
-            return error(400, "echo is not supported") if "echo" in request.body else listed(request)
-        return answer(request)
-
-    server.script = script
+    server.script = lambda request: (
+        error(400, "echo is not supported")
+        if "echo" in request.body
+        else listed(request)
+        if request.path.endswith("/v1/completions")
+        else answer(request)
+    )
     report = run(server, storage, survey=FEW_CELLS)
     assert [row.measures for row in report.methods] == [["prompt_logprobs"], ["prompt_logprobs"]]
     assert {s.measure for s in _scores(storage) if s.method == "logprob"} == {LogprobMeasure.PROMPT}
@@ -152,11 +150,9 @@ def test_without_any_logprob_endpoint_there_are_no_scores(server: FakeServer, st
 
 
 def test_a_failure_of_one_comparison_costs_its_cell_its_score_and_no_more(server: FakeServer, storage: str) -> None:
-    def script(request: Request) -> Reply:
-        broken = "Nigeria, divorce" in str(request.body.get("prompt"))
-        return error(500, "oops") if broken else with_echo(request)
-
-    server.script = script
+    server.script = lambda request: (
+        error(500, "oops") if "Nigeria, divorce" in str(request.body.get("prompt")) else with_echo(request)
+    )
     report = run(server, storage, survey=FEW_CELLS, limits={"max_attempts": 1})
     failed_pairs = [c for c in stored_pairs(storage) if c.outcome is not Outcome.OK]
     assert {(c.cell.country, c.cell.topic, c.outcome, c.difference) for c in failed_pairs} == {
@@ -178,11 +174,11 @@ def test_logprob_alone_needs_a_survey_and_no_judge(server: FakeServer, storage: 
 
 
 def test_a_refused_letter_is_a_refusal(server: FakeServer, storage: str) -> None:
-    def script(request: Request) -> Reply:
-        refuses = request.body.get("logprobs") and "Nigeria" in request.text
-        return completion(None, finish="content_filter") if refuses else with_letters(request)
-
-    server.script = script
+    server.script = lambda request: (
+        completion(None, finish="content_filter")
+        if request.body.get("logprobs") and "Nigeria" in request.text
+        else with_letters(request)
+    )
     run(server, storage, survey=FEW_CELLS)
     outcomes = {(c.cell.country, c.outcome) for c in stored_pairs(storage)}
     assert {country for country, outcome in outcomes if outcome is Outcome.REFUSED} == {"Nigeria"}

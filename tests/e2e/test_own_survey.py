@@ -17,6 +17,7 @@ from auditor.surveys import load_survey_facts
 from tests.support.audit_configs import config
 from tests.support.cli_runner import auditor, succeed
 from tests.support.fake_server import FakeServer
+from tests.support.known import known
 from tests.surveys import official_files
 
 
@@ -39,18 +40,14 @@ def run(server: FakeServer, nonresponse: str) -> None:
 def test_an_audit_runs_on_an_imported_survey(server: FakeServer, folder: Path) -> None:
     run(server, "bounds")
     report = open_audit("own", storage="sqlite:///auditor.db").report()
-    facts = load_survey_facts("my_wvs.csv")
-    assert facts is not None
+    facts = known(load_survey_facts("my_wvs.csv"))
     assert (report.audit.survey.survey.name, report.audit.survey.asked) == ("my_wvs", 16)
     assert report.ceiling[0].reliability.value == facts.reliability.reliability
     assert {row.ceiling for row in report.alignment} == {facts.reliability.ceiling}
     assert report.nonresponse is not None
     assert {b.n for b in report.nonresponse.bounds} == {16}
     for bound, row in zip(report.nonresponse.bounds, report.alignment, strict=True):
-        assert bound.mae_best is not None
-        assert bound.mae_worst is not None
-        assert row.mae.value is not None
-        assert bound.mae_best <= row.mae.value <= bound.mae_worst
+        assert known(bound.mae_best) <= known(row.mae.value) <= known(bound.mae_worst)
     text = render_report(report, "markdown")
     assert "A perfect model is expected to reach at most r = " in text
     assert "MAE at worst" in text
@@ -63,8 +60,7 @@ def test_the_experiment_recomputes_every_figure(server: FakeServer, folder: Path
     treatments = ["as audited", "drop", "neutral", "low", "high", "impute"]
     assert [t["treatment"] for t in experiment["treatments"]] == treatments
     assert experiment["not_possible"] == {}
-    facts = load_survey_facts("my_wvs.csv")
-    assert facts is not None
+    facts = known(load_survey_facts("my_wvs.csv"))
     scores = open_audit("own", storage="sqlite:///auditor.db").scores()
     for treatment, name in (("neutral", "neutral"), ("low", "low"), ("high", "high"), ("impute", "imputed")):
         rows = next(t for t in experiment["treatments"] if t["treatment"] == treatment)["alignment"]

@@ -23,6 +23,7 @@ from auditor.storage.database import open_database
 from tests.e2e.test_run import JAPAN
 from tests.support.audit_configs import config
 from tests.support.fake_server import FakeServer, Reply, Request, answer, completion, error
+from tests.support.known import known
 
 
 def stored(storage: str) -> tuple[list[Verdict], list[Conflict]]:
@@ -52,9 +53,7 @@ def fail_sometimes(request: Request) -> Reply:
 @pytest.mark.parametrize(
     "panel", [{}, {"vote": "weighted", "weights": {f"model-{x}": 1 + 0.3 * i for i, x in enumerate("abcdef")}}]
 )
-def test_an_adaptive_panel_settles_as_the_full_one_does_and_asks_less(
-    server: FakeServer, tmp_path: Path, panel: dict[str, Any]
-) -> None:
+def test_adaptive_panels_settle_alike_and_ask_less(server: FakeServer, tmp_path: Path, panel: dict[str, Any]) -> None:
     server.script = fail_sometimes
     survey = {"source": "wvs7-sample", "countries": ["Germany"], "topics": ["homosexuality", "divorce"]}
     audit: dict[str, Any] = {"models": 6, "survey": survey, "probes": {"direct": {"samples": 1}}}
@@ -119,8 +118,7 @@ def test_a_long_justification_is_asked_for_once_more(server: FakeServer, storage
     assert len(second_requests) == len(verdicts)
     for v in verdicts:
         assert v.shortened == (v.judge == "model-b")
-        assert v.justification is not None
-        assert len(v.justification.split()) <= 61
+        assert len(known(v.justification).split()) <= 61
     requests_before = len(server.requests)
     run_audit(config(server.url, survey=JAPAN), storage=storage)
     assert len(server.requests) == requests_before

@@ -25,10 +25,7 @@ from tests.support.fake_server import FakeServer, Reply, Request, completion
 from tests.support.planted_comparisons import write_csv
 from tests.support.review_answers import rate_aspects
 
-COUNTRIES = (
-    *("Germany", "Nigeria", "France", "Egypt"),
-    *("United States", "Pakistan"),
-)
+COUNTRIES = (*("Germany", "Nigeria", "France", "Egypt"), *("United States", "Pakistan"))
 SURVEYS = {
     "WVS": (COUNTRIES[2:], ("divorce", "abortion", "suicide", "euthanasia", "death penalty")),
     "PEW": (COUNTRIES[:4], ("gambling", "drinking alcohol", "premarital sex", "having an affair", "contraceptives")),

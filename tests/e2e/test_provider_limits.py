@@ -151,9 +151,7 @@ def test_the_rate_recovers_within_10_s_of_a_burst_of_429(
 
 
 @pytest.mark.parametrize("retry_after_s", [0.0, 2.0])
-def test_requests_in_flight_are_back_within_10_s_where_they_are_the_limit(
-    monkeypatch: pytest.MonkeyPatch, retry_after_s: float
-) -> None:
+def test_requests_in_flight_are_back_within_10_s(monkeypatch: pytest.MonkeyPatch, retry_after_s: float) -> None:
     provider = Provider(lambda name, at: retry_after_s if BURST[0] <= at < BURST[1] else None)
     assert set(answer_calls(provider, {"a": 6_000}, monkeypatch)) == {Outcome.OK}
     permitted_per_s = MAX_IN_FLIGHT / ANSWER_S
@@ -203,7 +201,7 @@ def test_after_a_429_no_request_is_sent_to_the_account_until_the_time_is_over(mo
     assert second - first > 0.99 * ANSWER_S  # the first one is the probe
 
 
-def test_a_model_that_is_always_refused_does_not_stop_the_others_of_its_account(
+def test_a_model_that_is_always_refused_stops_no_others_of_its_account(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     provider = Provider(lambda name, at: 20.0 if name == "refused" and at > 1 else None)
@@ -235,7 +233,7 @@ def test_a_run_that_is_always_refused_ends_with_advice(
     assert all(text.endswith("run the same command again.") for text in suspended)
 
 
-def test_a_503_with_a_time_to_wait_holds_requests_back_and_leaves_their_number_as_it_is(
+def test_a_503_with_a_time_to_wait_holds_requests_back_and_changes_no_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     provider = Provider(lambda name, at: 3.0 if 5 <= at < 15 else None, Outcome.SERVER_ERROR, 503)

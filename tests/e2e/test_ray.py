@@ -146,9 +146,7 @@ def assert_short(output: str) -> None:
 
 
 @needs_all_faults
-def test_a_killed_driver_is_replaced_on_another_host_with_the_same_database(
-    server: FakeServer, nodes: Clusters, tmp_path: Path
-) -> None:
+def test_a_killed_driver_is_replaced_on_another_host(server: FakeServer, nodes: Clusters, tmp_path: Path) -> None:
     audit = small(server)
     local_storage, local_questions = run_locally(audit, server, tmp_path)
     server.script = lambda request: replace(answer(request), delay_s=0.1)
@@ -174,9 +172,7 @@ def test_a_killed_driver_is_replaced_on_another_host_with_the_same_database(
         assert n_attempts == n_keys == len(local_questions)  # a recorded answer that is asked again has two
 
 
-def test_after_a_host_dies_the_results_are_those_of_one_process(
-    server: FakeServer, nodes: Clusters, tmp_path: Path
-) -> None:
+def test_after_a_host_dies_results_are_as_of_one_process(server: FakeServer, nodes: Clusters, tmp_path: Path) -> None:
     audit, url = small(server), f"sqlite:///{tmp_path / 'ray.db'}"
     local_storage, local_questions = run_locally(audit, server, tmp_path)
     server.script = lambda request: replace(answer(request), delay_s=0.1)

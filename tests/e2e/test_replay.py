@@ -67,9 +67,7 @@ def test_records_are_verified_without_the_log_only_as_far_as_possible(server: Fa
     succeed("verify", archive)
 
 
-def test_an_old_log_runs_with_no_calls_and_a_changed_one_gives_other_answers(
-    server: FakeServer, storage: str, tmp_path: Path
-) -> None:
+def test_a_log_makes_no_calls_and_a_changed_one_other_answers(server: FakeServer, storage: str, tmp_path: Path) -> None:
     run_audit(config_with_replay(server, write_log(tmp_path)), storage=storage)
     assert server.requests == []
     report = open_audit("scripted", storage=storage).report()
@@ -101,21 +99,16 @@ def test_a_run_says_how_many_recorded_answers_are_missing(server: FakeServer, tm
     assert notice in " ".join(completed.stderr.split())
 
 
-def test_live_models_judge_recorded_answers_and_recordings_judge_nobody(
-    server: FakeServer, storage: str, tmp_path: Path
-) -> None:
+def test_live_models_judge_recordings_and_not_vice_versa(server: FakeServer, storage: str, tmp_path: Path) -> None:
     run_audit(config_with_replay(server, write_log(tmp_path), others=2, judges="peers"), storage=storage)
     verdicts = load_stored(storage, results.load_verdicts)
     assert {v.judge for v in verdicts} == {"model-a", "model-b"}
     assert {v.model for v in verdicts} == {"old", "older", "model-a", "model-b"}
 
 
-def test_log_probabilities_of_recorded_answers_are_not_measurable(
-    server: FakeServer, storage: str, tmp_path: Path
-) -> None:
+def test_log_probabilities_of_recordings_are_not_measurable(server: FakeServer, storage: str, tmp_path: Path) -> None:
     probes = {"direct": PROBES["direct"], "logprob": {"method": "choice"}}
-    run_audit(config_with_replay(server, write_log(tmp_path), probes=probes), storage=storage)
-    report = open_audit("scripted", storage=storage).report()
+    report = run_audit(config_with_replay(server, write_log(tmp_path), probes=probes), storage=storage).report()
     [total] = [row for row in report.coverage.total if row.method == "logprob"]
     assert total.losses == {"not_measurable": total.planned}
 
@@ -136,9 +129,7 @@ def judges_with_verdicts(file: Path, *names: str) -> list[dict[str, str]]:
     return [{"name": f"judge-{name}", "model": f"replay/{name}", "verdicts": str(file)} for name in names]
 
 
-def test_recorded_verdicts_settle_the_conflicts_of_recorded_answers(
-    server: FakeServer, storage: str, tmp_path: Path
-) -> None:
+def test_recorded_verdicts_settle_conflicts_of_recordings(server: FakeServer, storage: str, tmp_path: Path) -> None:
     judges = judges_with_verdicts(write_verdicts(tmp_path), "x", "y", "z")
     settings = config_with_replay(server, write_log(tmp_path), judges=judges, probes=PROBES)
     run_audit(settings, storage=storage)
@@ -160,9 +151,7 @@ def test_recorded_verdicts_settle_the_conflicts_of_recorded_answers(
     assert audit.report().conflicts == report.conflicts
 
 
-def test_a_missing_verdict_is_a_failure_and_another_file_replaces_verdicts(
-    server: FakeServer, storage: str, tmp_path: Path
-) -> None:
+def test_a_missing_verdict_fails_and_another_file_replaces_it(server: FakeServer, storage: str, tmp_path: Path) -> None:
     file = write_verdicts(tmp_path)
     complete = file.read_text("utf-8")
     settings = config_with_replay(
@@ -179,8 +168,7 @@ def test_a_missing_verdict_is_a_failure_and_another_file_replaces_verdicts(
     lost = [row for row in open_audit("scripted", storage=storage).report().coverage.judges if row.name == "judge-x"]
     assert [(row.planned, row.ok, row.losses) for row in lost] == [(18, 17, {"client_error": 1})]
     file.write_text(complete.replace("VALID", "INVALID").replace("ININVALID", "VALID"), "utf-8")
-    run_audit(settings, storage=storage)
-    report = open_audit("scripted", storage=storage).report()
+    report = run_audit(settings, storage=storage).report()
     assert {row.model: row.agreement.value for row in report.peer_agreement} == {
         "old": pytest.approx(1 / 3),
         "older": pytest.approx(2 / 3),
@@ -226,9 +214,7 @@ def test_recorded_verdicts_are_added_to_an_audit_that_was_run_and_paid_verdicts_
     assert len(both) == 3 * 18
 
 
-def test_recorded_models_cost_nothing_so_that_a_budget_can_be_kept(
-    server: FakeServer, storage: str, tmp_path: Path
-) -> None:
+def test_recorded_models_cost_nothing_so_that_a_budget_holds(server: FakeServer, storage: str, tmp_path: Path) -> None:
     judges = judges_with_verdicts(write_verdicts(tmp_path), "x")
     settings = config_with_replay(server, write_log(tmp_path), judges=judges, limits={"budget_usd": 1})
     forecast = forecast_config(settings, storage)
@@ -258,7 +244,7 @@ def test_recorded_verdicts_that_cannot_be_used_are_refused(server: FakeServer, s
         run_audit(config_with_replay(server, log, judges=judges), storage=storage)
 
 
-def test_a_replay_that_cannot_work_is_refused_before_the_first_call(
+def test_an_impossible_replay_is_refused_before_the_first_call(
     server: FakeServer, storage: str, tmp_path: Path
 ) -> None:
     with pytest.raises(ValueError, match="the key 'answers' is missing"):

@@ -74,11 +74,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         report = build_report(db, name)
         single = build_report(db, populate(db, models=1, name="single").name)
         texts = {
-            "full": render_report(report, "html"),
-            "brief": render_report(report, "html", is_brief=True),
-            "single": render_report(single, "html"),
-            "hostile": render_report(hostile_report(db), "html"),
-        }
+            "full": render_report(report, "html"), "brief": render_report(report, "html", is_brief=True),
+            "single": render_report(single, "html"), "hostile": render_report(hostile_report(db), "html"),
+        }  # fmt: skip
         traces = write_trace_pages(db, name, folder / "traces", "full.html", max_pages=3)
         hostile = write_trace_pages(db, "hostile", folder / "hostile-traces", max_pages=1)
     for page, text in texts.items():

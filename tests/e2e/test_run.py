@@ -31,6 +31,7 @@ from tests.support.cli_runner import auditor, succeed
 from tests.support.fake_server import FakeServer, Reply, Request, Script, answer, completion, error
 from tests.support.forked_commands import start
 from tests.support.killed_runs import ALL_FAULTS
+from tests.support.known import known
 from tests.support.stored_rows import add_rating
 
 CELLS, MODELS = 9, 3
@@ -44,12 +45,10 @@ def stored(storage: str, name: str = "scripted") -> dict[str, Any]:
     with open_database(storage, create=False) as db:
         audit = audits.get_audit(db, name)
         return {
-            "stage": audit.stage,
-            "traces": results.load_traces(db, audit.id),
-            "scores": results.load_scores(db, audit.id),
-            "verdicts": results.load_verdicts(db, audit.id),
+            "stage": audit.stage, "traces": results.load_traces(db, audit.id),
+            "scores": results.load_scores(db, audit.id), "verdicts": results.load_verdicts(db, audit.id),
             "conflicts": results.load_conflicts(db, audit.id),
-        }
+        }  # fmt: skip
 
 
 TIMED = {"answer", "attempt", "audit", "batch", "capability", "dispatch", "limit_change", "link"}
@@ -341,8 +340,7 @@ def rate(storage: str, conflict: Conflict, decision: Decision, *, rater: str = "
 def test_the_audit_waits_for_a_person_until_all_conflicts_are_settled(server: FakeServer, storage: str) -> None:
     run_audit(config(server.url, survey=JAPAN), storage=storage)
     requests_before = len(server.requests)
-    finished_at = open_audit("scripted", storage=storage).report().audit.finished_at
-    assert finished_at is not None
+    finished_at = known(open_audit("scripted", storage=storage).report().audit.finished_at)
     open_conflicts = [c for c in stored(storage)["conflicts"] if c.state is ConflictState.OPEN]
     assert open_conflicts
     for i, conflict in enumerate(open_conflicts):

@@ -25,6 +25,7 @@ from auditor.storage.labels import append_labels, load_label_sample
 from tests.e2e.test_semantic import write
 from tests.reports.sections.node_text import text_of
 from tests.support.fixed_address import word_encoder
+from tests.support.known import known
 from tests.support.stored_rows import find_part
 
 RATERS = ("ann", "bob", "cem")
@@ -72,9 +73,7 @@ def label_sample(storage: str, name: str, n: int) -> dict[str, list[float]]:
     return values
 
 
-def test_an_audit_without_a_judge_has_a_sample_whose_labels_are_compared_with_every_measure(
-    audit: str, storage: str
-) -> None:
+def test_labels_of_an_audit_without_a_judge_are_compared_with_every_measure(audit: str, storage: str) -> None:
     values = label_sample(storage, audit, 72)
     report = judgements(ExperimentContext(storage), audit).data
     with open_database(storage) as db:
@@ -97,8 +96,7 @@ def test_an_audit_without_a_judge_has_a_sample_whose_labels_are_compared_with_ev
     p_values = [(row.r.p_value or 0, row.r.adjusted_p_value or 1) for row in semantic.people.correlations]
     assert all(adjusted >= raw for raw, adjusted in p_values)  # Holm: the largest stays
     assert sum(adjusted > raw for raw, adjusted in p_values) == len(p_values) - 1
-    section = build_semantic_section(full_report)
-    assert section is not None
+    section = known(build_semantic_section(full_report))
     text = text_of([section])
     assert "Do people find the same answers alike?" in text
     assert "0.868 of three raters (SaGE, section 5.2), and Fleiss’ kappa 0.68 (SGE)" in text

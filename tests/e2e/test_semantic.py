@@ -30,6 +30,7 @@ from auditor.tui.home import render_audit_card
 from tests.support import audit_configs
 from tests.support.document_figures import assert_report_shows_figures
 from tests.support.fake_server import FakeServer, Reply, Request, completion, error
+from tests.support.known import known
 from tests.support.stored_rows import find_part, load_stored
 
 QUESTIONS, WORDINGS = 8, 5
@@ -141,12 +142,11 @@ def test_a_second_run_asks_and_computes_nothing(
 
 
 def test_failures_have_no_score_and_are_counted(server: FakeServer, storage: str) -> None:
-    def refuse_sometimes(request: Request) -> Reply:
-        if request.schema == "MoralAnswer" and request.number > 2 and request.draw("mood") < 0.3:
-            return completion(None, refusal="I would rather not.")
-        return script(request)
-
-    server.script = refuse_sometimes
+    server.script = lambda request: (
+        completion(None, refusal="I would rather not.")
+        if request.schema == "MoralAnswer" and request.number > 2 and request.draw("mood") < 0.3
+        else script(request)
+    )
     run_audit(config(server.url, limit=4), storage=storage)
     semantic_section = find_part(report_of(storage), SemanticReport)
     for row in semantic_section.models:
@@ -157,12 +157,11 @@ def test_failures_have_no_score_and_are_counted(server: FakeServer, storage: str
 
 
 def test_a_rule_copied_from_the_prompt_is_rejected(server: FakeServer, storage: str) -> None:
-    def parrot(request: Request) -> Reply:
-        if request.schema == "RuleOfThumb":
-            return completion(json.dumps({"rule": "It is wrong to read what others wrote for themselves."}))
-        return script(request)
-
-    server.script = parrot
+    server.script = lambda request: (
+        completion(json.dumps({"rule": "It is wrong to read what others wrote for themselves."}))
+        if request.schema == "RuleOfThumb"
+        else script(request)
+    )
     run_audit(config(server.url, models=1, limit=1), storage=storage)
     semantic_section = find_part(report_of(storage), SemanticReport)
     assert semantic_section.models[0].rules_losses == {"unparsed": 5}
@@ -176,9 +175,7 @@ def write(path: Path, columns: list[str], rows: list[list[object]]) -> Path:
     return path
 
 
-def test_refusals_and_what_programs_write_for_missing_answers_are_counted_and_not_compared(
-    storage: str, tmp_path: Path
-) -> None:
+def test_refusals_and_words_for_missing_answers_are_counted_and_not_compared(storage: str, tmp_path: Path) -> None:
     """Two answers "nan" were perfectly consistent."""
     refusal, missing = "I'm sorry, but I can't help with that.", ("nan", "NaN", "None", "null", "<NA>", "")
     rows: list[list[object]] = [["m", "care-1", wording, text] for wording, text in enumerate((*[refusal] * 4, "No."))]
@@ -204,9 +201,7 @@ def test_rules_of_refused_answers_are_not_compared(storage: str, tmp_path: Path)
     assert {row.model: row.consistency.n for row in section.models} == {"answers": 1, "refuses": 0}
 
 
-def test_imported_answers_have_the_same_scores_as_asked_ones(
-    asked: tuple[str, AuditConfig], storage: str, tmp_path: Path
-) -> None:
+def test_imported_answers_score_as_asked_ones(asked: tuple[str, AuditConfig], storage: str, tmp_path: Path) -> None:
     with open_database(asked[0], create=False) as db:
         answers = answer_rows.load_answers(db, audits.get_audit(db, "moral").id)
     rows: list[list[object]] = [[a.model, a.question, a.wording, a.text, a.rot] for a in answers]
@@ -284,9 +279,7 @@ def test_questions_that_cannot_be_asked_stop_a_run_before_it_starts(
     assert not server.requests
 
 
-def test_consistency_of_a_mix_of_rules_and_answers_is_between_them(
-    server: FakeServer, storage: str, tmp_path: Path
-) -> None:
+def test_consistency_of_mixed_rules_and_answers_is_between(server: FakeServer, storage: str, tmp_path: Path) -> None:
     rows: list[list[object]] = [
         ["m", q, i, STANDS[0] if i < 2 else f"Answer number {i} speaks of bread and weather.", RULES[0]]
         for q in range(5)
@@ -302,9 +295,7 @@ def test_consistency_of_a_mix_of_rules_and_answers_is_between_them(
     assert answers < mixed < rules == pytest.approx(1.0, abs=1e-6)
 
 
-def test_a_model_paraphrases_questions_and_rejected_wordings_are_stored(
-    server: FakeServer, storage: str, tmp_path: Path
-) -> None:
+def test_a_model_paraphrases_and_rejected_wordings_are_stored(server: FakeServer, storage: str, tmp_path: Path) -> None:
     question = "Is it wrong to keep a book that one has borrowed from a friend?"
     accepted_wordings = [
         "Should we not hold on to books that a friend lent us?",
@@ -340,9 +331,7 @@ def test_a_model_paraphrases_questions_and_rejected_wordings_are_stored(
     assert semantic_section.models[0].planned == 3
 
 
-def test_paraphrases_that_are_still_missing_are_not_requested_again(
-    server: FakeServer, storage: str, tmp_path: Path
-) -> None:
+def test_paraphrases_still_missing_are_not_requested_again(server: FakeServer, storage: str, tmp_path: Path) -> None:
     def author(request: Request) -> Reply:
         if request.schema == "Paraphrases":
             wordings = ["Is it fine to keep a borrowed book?", "Should we not hold on to books that a friend lent us?"]
@@ -384,7 +373,7 @@ def paraphrased_audit(
     )
 
 
-def test_candidates_of_an_answer_that_came_later_take_the_place_of_the_earlier_ones(
+def test_candidates_of_a_later_answer_replace_the_earlier_ones(
     server: FakeServer, storage: str, tmp_path: Path
 ) -> None:
     """A wording of the first run would have the number of another one."""
@@ -418,8 +407,7 @@ def test_answers_to_a_wording_that_is_gone_are_not_scored(server: FakeServer, st
             answers = answer_rows.load_answers(db, audit.id, ["book"])
             check = derive_again(db, audit).check
         assert {answer.wording for answer in answers} == set(range(1, n + 1))
-        assert check is not None
-        assert not check.changed
+        assert not known(check).changed
 
 
 def test_a_judge_scores_samples_and_checks_the_worst_pairs(server: FakeServer, storage: str) -> None:
@@ -453,7 +441,7 @@ def test_a_judge_scores_samples_and_checks_the_worst_pairs(server: FakeServer, s
     assert "Consistency score" in render_report(report, "html")
 
 
-def test_published_forms_and_the_questions_alone_are_scored_from_the_same_answers(
+def test_published_forms_and_questions_alone_are_scored_from_the_same_answers(
     asked: tuple[str, AuditConfig],
 ) -> None:
     report = report_of(asked[0])

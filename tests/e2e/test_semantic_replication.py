@@ -559,12 +559,11 @@ def test_the_worked_example_gives_the_published_score(server: FakeServer, tmp_pa
 
 
 def test_the_score_of_our_models_has_a_row_of_its_own(server: FakeServer, tmp_path: Path) -> None:
-    def script(request: Request) -> Reply:
-        if len(request.body["messages"]) == 3:
-            return completion("yes" if "sky" in request.text else "no")
-        return completion(f"It is so, number{request.body['seed']}. {request.body['messages'][-1]['content']}")
-
-    server.script = script
+    server.script = lambda request: (
+        completion("yes" if "sky" in request.text else "no")
+        if len(request.body["messages"]) == 3
+        else completion(f"It is so, number{request.body['seed']}. {request.body['messages'][-1]['content']}")
+    )
     questions = write_csv(tmp_path / "q.csv", "question_id,question", [("a", "Why is the sky blue?"), ("b", "Who?")])
     models = write_models(tmp_path, server.url, "gpt-3.5-turbo")
     words: list[str | Path] = ["consistency", "--table", "questions", "--models", models]

@@ -30,6 +30,7 @@ from tests.e2e.test_semantic import RULES, STANDS, config, write
 from tests.reports.sections.node_text import iterate_nodes, text_of
 from tests.support.fake_server import FakeServer, Reply, Request, completion
 from tests.support.families_of_tests import run_checked
+from tests.support.known import known
 from tests.support.stored_rows import find_part, load_stored
 
 
@@ -160,9 +161,7 @@ def test_rules_of_questions_beyond_the_limit_are_left_out(server: FakeServer, st
         rules(ExperimentContext(storage), "moral", others)
 
 
-def test_an_experiment_stores_the_questions_of_an_audit_that_has_asked_none(
-    server: FakeServer, storage: str, tmp_path: Path
-) -> None:
+def test_an_experiment_stores_questions_that_no_run_has_asked(server: FakeServer, storage: str, tmp_path: Path) -> None:
     server.script = script
     audit = config(server.url, models=1, limit=2)
     assert store_audit(audit, storage=storage).report().find(SemanticReport) is None
@@ -186,8 +185,7 @@ def test_following_a_rule_makes_answers_consistent(server: FakeServer, storage: 
     assert value(row.after) == pytest.approx(1.0, abs=1e-6)
     assert value(row.before) < 0.9
     assert value(row.change) == pytest.approx(value(row.after) - value(row.before))
-    assert row.change.p_value is not None
-    assert row.change.adjusted_p_value == row.change.p_value < 0.05
+    assert row.change.adjusted_p_value == known(row.change.p_value) < 0.05
 
 
 def test_rules_of_a_file_are_followed(trial_server: FakeServer, copied: str, tmp_path: Path) -> None:
@@ -270,9 +268,7 @@ def test_accuracy_is_reported_with_consistency(server: FakeServer, storage: str,
     assert len(server.requests) == requests_before
 
 
-def test_the_audits_paraphraser_writes_wordings_of_questions_with_known_answers(
-    server: FakeServer, storage: str, tmp_path: Path
-) -> None:
+def test_questions_with_known_answers_are_paraphrased(server: FakeServer, storage: str, tmp_path: Path) -> None:
     def write_paraphrases(request: Request) -> Reply:
         if request.schema == "Paraphrases":
             texts = ["Would people call water a wet thing?", "Does something that is under water count as wet?"]
@@ -356,9 +352,7 @@ def test_measures_are_compared_with_people(copied: str, tmp_path: Path) -> None:
         ([["", "m", "q", 1, 2, "Y"]], "line 2: the column 'rater' is empty"),
     ],
 )
-def test_judgements_that_cannot_be_used_say_where(
-    rows: list[list[object]], message: str, storage: str, tmp_path: Path
-) -> None:
+def test_unusable_judgements_say_where(rows: list[list[object]], message: str, storage: str, tmp_path: Path) -> None:
     file = write(tmp_path / "p.csv", ["rater", "model", "question_id", "left", "right", "judgement"], rows)
     with pytest.raises(ImportFileError, match=message):
         judgements(ExperimentContext(storage), "x", file)

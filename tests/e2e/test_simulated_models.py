@@ -96,11 +96,9 @@ def run_tasks(storage: str, folder: Path) -> None:
         for mode in ("structured", "text"):
             (folder / f"{kind}-{mode}").mkdir()
             config = simulated(
-                name=f"simulated-{kind}-{mode}",
-                survey=None,
-                task=sum_task(folder / f"{kind}-{mode}", kind, items=3),
+                name=f"simulated-{kind}-{mode}", survey=None, task=sum_task(folder / f"{kind}-{mode}", kind, items=3),
                 probes={"direct": {"samples": 2, "mode": mode}},
-            )
+            )  # fmt: skip
             run_audit(config, storage=storage)
 
 

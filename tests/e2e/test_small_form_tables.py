@@ -89,11 +89,9 @@ def test_sets_of_one_data_set_differ_in_size(probes: dict[str, LogicProbe]) -> N
 
 
 ANSWERS: dict[str | None, dict[str, object]] = {
-    "MoralAnswer": {"answer": "Keep a promise, number"},
-    "OpenAnswer": {"answer": "Air scatters light, number"},
-    "RuleOfThumb": {"rule": "Promises bind people, number"},
-    "Support": {"reason": "Both say so.", "supported": True},
-}
+    "MoralAnswer": {"answer": "Keep a promise, number"}, "OpenAnswer": {"answer": "Air scatters light, number"},
+    "RuleOfThumb": {"rule": "Promises bind people, number"}, "Support": {"reason": "Both say so.", "supported": True},
+}  # fmt: skip
 """What a scripted server answers in the place of the embedded model, by schema; with a number, all texts differ."""
 
 

@@ -24,6 +24,7 @@ from auditor.storage import audits, results
 from auditor.storage.database import open_database
 from tests.support.document_figures import assert_report_shows_figures
 from tests.support.fake_server import FakeServer, Reply, Request, answer, completion
+from tests.support.known import known
 from tests.support.scripted_tasks import audit, solver, sum_task
 
 ITEMS, MODELS, SAMPLES = 10, 3, 2
@@ -60,8 +61,7 @@ def test_a_task_audit_runs_to_the_end(
             assert (c.kind, c.score_left, c.difference) == (ConflictKind.ANSWERS, None, None)
             assert (c.answer_left, c.answer_right) == (answer_by_cell[c.left, c.cell], answer_by_cell[c.right, c.cell])
             assert c.answer_left != c.answer_right
-    task_section = open_audit("sums", storage=storage).report().task
-    assert task_section is not None
+    task_section = known(open_audit("sums", storage=storage).report().task)
     shares = [row.accuracy.value or 0.0 for row in task_section.models]
     for row, share in zip(task_section.models, shares, strict=True):
         model_traces = [t for t in traces if t.model == row.model]
@@ -73,8 +73,7 @@ def test_a_task_audit_runs_to_the_end(
     assert task_section.telling is not None
     assert task_section.telling.area is not None
     assert (task_section.telling.area.ci_low or 0) > 0.5
-    assert task_section.telling.difference is not None
-    assert (task_section.telling.difference.ci_low or 0) > 0
+    assert (known(task_section.telling.difference).ci_low or 0) > 0
 
 
 @pytest.mark.parametrize(
@@ -116,16 +115,13 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_a_handle_shows_accuracy_in_a_notebook(finished: str) -> None:
     handle = open_audit("sums", storage=finished)
-    task_section = handle.report().task
-    assert task_section is not None
+    task_section = known(handle.report().task)
     for row in task_section.models:
         accuracy = row.accuracy
         table_cells = [
-            row.model,
-            format_count(accuracy.n),
-            format_number(accuracy.value),
+            row.model, format_count(accuracy.n), format_number(accuracy.value),
             format_interval(accuracy.ci_low, accuracy.ci_high),
-        ]
+        ]  # fmt: skip
         assert "".join(f"<td>{text}</td>" for text in table_cells) in handle._repr_html_()
 
 
@@ -155,9 +151,7 @@ def test_no_report_format_of_a_task_mentions_countries(finished: str) -> None:
     assert json.loads(render_report(report, "json"))["task"]["kind"] == "choice"
 
 
-def test_a_report_on_too_few_items_for_intervals_names_items_and_no_cells(
-    server: FakeServer, storage: str, tmp_path: Path
-) -> None:
+def test_a_report_on_few_items_names_items_and_no_cells(server: FakeServer, storage: str, tmp_path: Path) -> None:
     server.script = solver
     run_audit(audit(server.url, tmp_path, task=sum_task(tmp_path, items=4), probes=PROBES), storage=storage)
     text = render_report(open_audit("sums", storage=storage).report(), "markdown")
@@ -211,15 +205,11 @@ def test_failures_are_counted_and_none_has_an_answer(server: FakeServer, storage
     for trace in traces:
         assert (trace.answer is not None) == (trace.outcome is Outcome.OK)
         assert ((trace.model, trace.cell, trace.sample) in judged) == (trace.outcome is Outcome.OK)
-    task_section = open_audit("sums", storage=storage).report().task
-    assert task_section is not None
+    task_section = known(open_audit("sums", storage=storage).report().task)
     for row in task_section.models:
         ok = sum(t.outcome is Outcome.OK for t in traces if t.model == row.model)
         assert (row.usable, row.planned, row.accuracy.n) == (ok, ITEMS * SAMPLES, ok)
-        assert row.bound_low is not None
-        assert row.bound_high is not None
-        assert row.accuracy.value is not None
-        assert row.bound_low <= row.accuracy.value < row.bound_high
+        assert known(row.bound_low) <= known(row.accuracy.value) < known(row.bound_high)
 
 
 def test_an_answer_that_cannot_be_read_is_asked_for_once_more(server: FakeServer, storage: str, tmp_path: Path) -> None:
@@ -231,15 +221,13 @@ def test_an_answer_that_cannot_be_read_is_asked_for_once_more(server: FakeServer
     assert "ANSWER = x" in repair_requests[0].body["messages"][-1]["content"]
     report = open_audit("sums", storage=storage).report()
     assert [(row.asked, row.read) for row in report.repairs] == [(ITEMS, ITEMS)] * MODELS
-    assert report.task is not None
-    assert report.task.telling is None
+    assert known(report.task).telling is None
 
 
 def test_without_truth_only_accuracy_is_missing(server: FakeServer, storage: str, tmp_path: Path) -> None:
     server.script = solver
     task = sum_task(tmp_path, items=5, truth=False) | {"numbers": True}
-    run_audit(audit(server.url, tmp_path, task=task, probes=PROBES), storage=storage)
-    report = open_audit("sums", storage=storage).report()
+    report = run_audit(audit(server.url, tmp_path, task=task, probes=PROBES), storage=storage).report()
     assert report.task is not None
     assert {row.accuracy.value for row in report.task.models} == {None}
     assert {row.accuracy.reason for row in report.task.models} == {"no item has a known truth"}

@@ -17,6 +17,7 @@ from auditor.storage.database import open_database
 from tests.e2e.test_run import JAPAN
 from tests.support.audit_configs import config
 from tests.support.fake_server import FakeServer
+from tests.support.known import known
 
 
 def test_estimated_weights_settle_conflicts_again_without_requests(server: FakeServer, storage: str) -> None:
@@ -39,8 +40,7 @@ def test_estimated_weights_settle_conflicts_again_without_requests(server: FakeS
         audit = audits.get_audit(db, "scripted")
         conflicts = results.load_conflicts(db, audit.id)
         assert len(results.load_ratings(db, audit.id)) == ratings
-    voting = open_audit("scripted", storage=storage).report().conflicts.voting
-    assert voting is not None
+    voting = known(open_audit("scripted", storage=storage).report().conflicts.voting)
     assert (voting.rule, voting.weights) == ("weighted", panel["weights"])
     assert voting.by_weight == sum(c.state is ConflictState.MAJORITY for c in conflicts)
     assert voting.by_majority == sum(settle(c.votes_left, c.votes_right, c.seats) is not None for c in conflicts)
@@ -62,8 +62,7 @@ def test_estimated_weights_settle_conflicts_again_without_requests(server: FakeS
 
 def test_equal_votes_have_no_figures_of_weights(server: FakeServer, storage: str) -> None:
     report = run_audit(config(server.url, survey=JAPAN), storage=storage).report()
-    voting = report.conflicts.voting
-    assert voting is not None
+    voting = known(report.conflicts.voting)
     assert (voting.rule, voting.weights, voting.by_weight, voting.same_side) == ("majority", {}, None, None)
     assert voting.by_majority == report.conflicts.states["majority"]
     assert "weighed" not in render_report(report, "markdown")
@@ -73,8 +72,7 @@ def test_an_adaptive_panel_has_no_figure_for_equal_votes(server: FakeServer, sto
     weights = {f"model-{letter}": weight for letter, weight in zip("abcde", (3, 2, 1, 1, 1), strict=True)}
     panel = {"vote": "weighted", "weights": weights, "adaptive": True}
     report = run_audit(config(server.url, models=5, survey=JAPAN, panel=panel), storage=storage).report()
-    voting = report.conflicts.voting
-    assert voting is not None
+    voting = known(report.conflicts.voting)
     assert voting.by_weight == report.conflicts.states["majority"] > 0
     assert (voting.by_majority, voting.same_side, voting.other_side) == (None, None, None)
     assert "With one vote for each judge," not in render_report(report, "markdown")
