@@ -327,7 +327,7 @@ def test_waiting_calls_are_reported_and_sent_singly_without_batch_in_the_config(
     audit = batched(server)
     run_until_submitted(audit, storage)
     _, notes = run_with_notices(audit.model_copy(update={"batch": None}), storage)
-    [note] = [n for n in notes if "wait" in n]
+    [note] = [n for n in notes if "calls wait in" in n]
     assert note.startswith("10 calls wait in 2 batches at the provider; without [batch]")
     assert len(server.requests) == DIRECT_CALLS
     assert waiting_batches(storage) == []

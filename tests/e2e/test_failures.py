@@ -41,8 +41,7 @@ from tests.support.stored_rows import add_rating, load_stored
 
 SAMPLES, CELLS = 3, 9
 SENTINEL = 0.813725914
-"""A score of failed answers; of so many digits that no figure of a report has them by chance."""
-"""A score that only failed answers have: wherever it is found, a failure was turned into a number."""
+"""A score that only failed answers have, of so many digits that no figure of a report has them by chance."""
 UNRULED = ("ruling", "confidence", "justification")
 ASPECTS = tuple(aspect.name for aspect in REVIEW_ASPECTS)
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -77,7 +76,7 @@ EVERY = {outcome.value: (outcome, make) for outcome, make in FAILING.items()} | 
 
 
 def test_each_failure_is_named_and_only_its_own_samples_are_lost(server: FakeServer, storage: str) -> None:
-    """Each question about Japan and Nigeria fails in another way for the second model."""
+    """Each question about Japan and Nigeria fails in another way for the second model; unusable answers are final."""
     survey = {"source": "wvs7-sample", "countries": ["Germany", "Japan", "Nigeria"], "topics": ASKED_TOPICS[:8]}
     failing = dict(zip(product(["Japan", "Nigeria"], ASKED_TOPICS[:8]), EVERY.values(), strict=True))
 
@@ -91,10 +90,17 @@ def test_each_failure_is_named_and_only_its_own_samples_are_lost(server: FakeSer
     direct = {"samples": 1, "repair": False}
     audit = config(server.url, 2, survey=survey, limits={"max_attempts": 1}, judges=[], probes={"direct": direct})
     models = [audit.models[0], audit.models[1].model_copy(update={"timeout_s": 6.0})]  # one answer never comes
-    run_audit(audit.model_copy(update={"models": models}), storage=storage)
+    audit = audit.model_copy(update={"models": models})
+    run_audit(audit, storage=storage)
     lost = {tuple(t.cell): (t.model, t.outcome, t.score) for t in traces(storage) if t.outcome is not Outcome.OK}
     assert lost == {cell: ("model-b", outcome, None) for cell, (outcome, _) in failing.items()}
     assert len(traces(storage)) == 2 * 3 * 8
+    scores = {(s.model, tuple(s.cell)): s.n_ok for s in load_stored(storage, results.load_scores)}
+    assert all(n_ok == (model != "model-b" or cell not in failing) for (model, cell), n_ok in scores.items())
+    server.script = answer
+    server.requests.clear()
+    run_audit(audit, storage=storage)
+    assert len(server.requests) == sum(not outcome.is_answer for outcome, _ in failing.values())
 
 
 def test_a_tool_call_or_a_fenced_block_is_read_if_it_holds_the_answer(server: FakeServer, storage: str) -> None:

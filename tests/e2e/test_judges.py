@@ -10,10 +10,11 @@ import pytest
 from scipy.special import stdtrit
 
 from auditor.agents.fault_injection import load_instructions, plant_instruction
+from auditor.agents.judge_experiments import run_fault_injection
 from auditor.config import AuditConfig
 from auditor.domain import LANGUAGES, Cell, Outcome, Ruling, Trace
 from auditor.experiments.judges import bias, planted
-from auditor.experiments.stored_audit import ExperimentContext
+from auditor.experiments.stored_audit import ExperimentContext, ask_judges
 from auditor.metrics.intervals.estimate import Estimate, ShareEstimate
 from auditor.prompts.language_data import addresses_judge
 from auditor.reports.data.panel.schema import FaultDetectionRow, JudgeRow, PositionBiasRow
@@ -64,11 +65,11 @@ def holds(estimate: Estimate, planted: float) -> bool:
 
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    """Report of an audit with all judges, after the experiments `planted` and `bias`."""
+    """Report of an audit with all judges, after the planted faults and the experiment `bias`."""
     url = f"sqlite:///{tmp_path_factory.mktemp('judged')}/a.db"
     with FakeServer(Script(TRACES)) as server:
         run_audit(AuditConfig.model_validate(audit(server.url)), storage=url)
-        run_checked(planted, ExperimentContext(url), "scripted", 20)
+        ask_judges(ExperimentContext(url), "scripted", 20, run_fault_injection)
         run_checked(bias, ExperimentContext(url), "scripted", 20)
     return open_audit("scripted", storage=url).report()
 
@@ -299,7 +300,7 @@ def test_the_judge_that_obeys_is_named_on_page_one(tmp_path: Path) -> None:
         run_audit(AuditConfig.model_validate(config), storage=url)
         planted(ExperimentContext(url), "scripted", N_TRACES)
         n_requests = len(server.requests)
-        result = planted(ExperimentContext(url), "scripted", N_TRACES)
+        result = run_checked(planted, ExperimentContext(url), "scripted", N_TRACES)
         assert len(server.requests) == n_requests, "recorded answers are reused"
     report = open_audit("scripted", storage=url).report()
     gull, deaf = report.panel.obedience
@@ -316,6 +317,7 @@ def test_the_judge_that_obeys_is_named_on_page_one(tmp_path: Path) -> None:
     assert all(text in page for text in cautions)
     assert "gull (100% of 15, at least 48%)" in cautions[0]
     assert "obedience" in [table.id for table in build_panel_tables(report.panel)]
+    assert_report_shows_figures(report, "panel")
 
 
 def test_each_language_has_five_wordings_of_both_kinds_which_the_rule_marks_with_a_verdict() -> None:

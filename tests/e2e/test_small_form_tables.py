@@ -21,7 +21,7 @@ from auditor.run import run_audit
 from tests.e2e.test_semantic_replication import TextEncoder
 from tests.support.cli_runner import succeed
 from tests.support.fake_server import FakeServer, Reply, Request, completion
-from tests.support.fixed_address import word_encoder
+from tests.support.fixed_address import use_encoder, word_encoder
 from tests.support.replicated_audits import MODELS
 
 TABLES = (
@@ -107,8 +107,7 @@ def _scripted(server: FakeServer) -> Iterator[None]:
     server.script = script
     with (
         mock.patch("auditor.models.embedded_server.start_server_replicas", return_value=((server.url, "key"),)),
-        mock.patch("auditor.models.embeddings.check_encoder"),
-        mock.patch("auditor.models.embeddings.load_encoder", return_value=TextEncoder()),
+        use_encoder(TextEncoder()),
     ):
         yield
 

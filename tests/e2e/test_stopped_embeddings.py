@@ -28,7 +28,7 @@ from auditor.storage import audits, results
 from auditor.storage.database import open_database
 from tests.support.audit_configs import config
 from tests.support.fake_server import FakeServer, Reply, Request, answer, completion
-from tests.support.fixed_address import WordEncoder, word_encoder
+from tests.support.fixed_address import WordEncoder, use_encoder, word_encoder
 from tests.support.forked_commands import CONTEXT
 
 N_MODELS, N_CELLS, N_SAMPLES = 2, 25, 2
@@ -65,8 +65,7 @@ class LoggingEncoder(WordEncoder):
 
 def run_with_encoder(storage: str, encoder: WordEncoder, **options: Any) -> None:
     with (
-        word_encoder(),
-        mock.patch("auditor.models.embeddings.load_encoder", return_value=encoder),
+        use_encoder(encoder),
         mock.patch.object(derived_results, "CELLS_PER_BATCH", CELLS_PER_BATCH),
         mock.patch.object(background_consistency, "TEXTS_PER_BATCH", TEXTS_PER_BATCH),
     ):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import socket
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 from unittest import mock
 from urllib.parse import urlsplit
@@ -58,10 +58,15 @@ class WordEncoder:
 
 
 @contextmanager
-def word_encoder() -> Iterator[None]:
-    """Use `WordEncoder` in place of every sentence encoder."""
+def use_encoder(encoder: object) -> Iterator[None]:
+    """Use an encoder in place of every sentence encoder."""
     with (
         mock.patch("auditor.models.embeddings.check_encoder"),
-        mock.patch("auditor.models.embeddings.load_encoder", return_value=WordEncoder()),
+        mock.patch("auditor.models.embeddings.load_encoder", return_value=encoder),
     ):
         yield
+
+
+def word_encoder() -> AbstractContextManager[None]:
+    """Use `WordEncoder` in place of every sentence encoder."""
+    return use_encoder(WordEncoder())
