@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from auditor.agents.conflict_resolution import find_conflicts, outcome_can_change, resolve_conflicts
+from auditor.agents.conflict_resolution import find_method_conflicts, outcome_can_change, resolve_conflicts
 from auditor.config import AuditConfig, PanelSection
 from auditor.domain import (
     Cell,
@@ -111,7 +111,7 @@ def test_a_models_two_methods_are_in_conflict_as_two_models_are() -> None:
         for method, values in by_method.items()
         for cell, value in zip(cells, values, strict=True)
     ]
-    [conflict] = find_conflicts([*scores, CellScore("birch", cells[0], "direct", -1.0)], 0.38)
+    [conflict] = find_method_conflicts([*scores, CellScore("birch", cells[0], "direct", -1.0)], 0.38)
     assert (conflict.cell, conflict.left, conflict.right) == (cells[0], "alder (direct)", "alder (logprob)")
     assert (conflict.kind, conflict.seats, conflict.state) == (ConflictKind.METHODS, 0, ConflictState.OPEN)
     assert parse_method_side(conflict.left) == ("alder", "direct")

@@ -30,7 +30,7 @@ from auditor.storage.database import open_database
 from auditor.storage.records import load_records
 from tests.e2e.test_excluded_probe_answers import answer_question
 from tests.e2e.test_logprob import with_letters
-from tests.support.audit_configs import config
+from tests.support.audit_configs import config, semantic_audit
 from tests.support.comparison_judge import TOPICS, scripted
 from tests.support.fake_server import FakeServer, Reply, Request, Script, answer, completion
 from tests.support.fixed_address import word_encoder
@@ -266,9 +266,8 @@ def test_verdicts_on_answers_that_came_later_take_the_place_of_others(server: Fa
     server.script = RefusesFirst(
         answer_question, lambda request: request.schema == "MoralAnswer" and request.draw() < 0.5
     )
-    data = config(server.url, 2).model_dump(mode="json", exclude={"survey", "judges", "probes"}, exclude_unset=True)
-    semantic = {"limit": 6, "paraphrases": 0, "consistency": {"judge": "model-b", "samples": 4}}
-    audit = AuditConfig.model_validate({**data, "probes": {"semantic": semantic}})
+    consistency = {"judge": "model-b", "samples": 4}
+    audit = semantic_audit(server.url, limit=6, paraphrases=0, consistency=consistency)
     run_audit(audit, storage=storage)
     assert {x.left for x in load(storage, PairVerdict)} > {0}
     run_audit(audit, storage=storage, ask_again=Outcome.REFUSED)
@@ -278,9 +277,7 @@ def test_verdicts_on_answers_that_came_later_take_the_place_of_others(server: Fa
 
 def test_answers_to_questions_with_their_rules_and_verdicts(server: FakeServer, storage: str) -> None:
     server.script = RefusesFirst(answer_question, lambda request: True)
-    data = config(server.url, 2).model_dump(mode="json", exclude={"survey", "judges", "probes"}, exclude_unset=True)
-    semantic = {"limit": 2, "encoder": "words"}
-    audit = AuditConfig.model_validate({**data, "probes": {"semantic": semantic}})
+    audit = semantic_audit(server.url, limit=2, encoder="words")
     run_audit(audit, storage=storage)
     assert coverage(storage)["semantic", "answers"].losses == {"refused": 10}
     # The rules behind second answers are refused at first, so that a further run asks for them again.
@@ -295,10 +292,8 @@ def test_answers_to_questions_with_their_rules_and_verdicts(server: FakeServer, 
 
 def test_verdicts_on_answers(server: FakeServer, storage: str) -> None:
     server.script = RefusesFirst(answer_question, lambda request: request.schema == "Support")
-    data = config(server.url, 2).model_dump(mode="json", exclude={"survey", "judges", "probes"}, exclude_unset=True)
     consistency = {"judge": "model-a", "samples": 3}
-    semantic = {"limit": 2, "paraphrases": 0, "consistency": consistency}
-    audit = AuditConfig.model_validate({**data, "probes": {"semantic": semantic}})
+    audit = semantic_audit(server.url, limit=2, paraphrases=0, consistency=consistency)
     ask_again(server, audit, storage, 4, [("semantic", "judgements", 4)])
     assert_repeated(load(storage, PairVerdict), 4)
 

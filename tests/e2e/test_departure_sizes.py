@@ -61,8 +61,7 @@ def read_western_r(report: Report) -> float:
 
 def read_western_logprob_r(report: Report) -> float:
     series = [(row.model, row.method) for row in report.alignment]
-    r = known(report.alignment[series.index(("western-everywhere", "logprob"))].pearson_r.value)
-    return r
+    return known(report.alignment[series.index(("western-everywhere", "logprob"))].pearson_r.value)
 
 
 def read_western_agreement(report: Report) -> float:

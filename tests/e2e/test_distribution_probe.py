@@ -55,8 +55,7 @@ class Audit:
 
     @property
     def distribution(self) -> DistributionReport:
-        distribution = find_part(self.report, DistributionReport)
-        return distribution
+        return find_part(self.report, DistributionReport)
 
     def row(self, model: str, mode: str) -> DistributionModelRow:
         return next(row for row in self.distribution.models if (row.model, row.mode) == (model, mode))

@@ -29,7 +29,7 @@ from auditor.storage.database import open_database
 from auditor.storage.records import load_records
 from tests.e2e.test_consistency_score import judge_sums
 from tests.e2e.test_logprob import with_echo
-from tests.support.audit_configs import config
+from tests.support.audit_configs import config, semantic_audit
 from tests.support.comparison_judge import TOPICS, scripted
 from tests.support.fake_server import FakeServer, Reply, Request, answer, completion
 from tests.support.fixed_address import word_encoder
@@ -190,12 +190,8 @@ def answer_question(request: Request) -> Reply:
 
 def test_answers_to_questions_with_their_rules_and_verdicts(server: FakeServer, storage: str) -> None:
     server.script = answer_question
-    data = config(server.url, 3).model_dump(mode="json", exclude={"survey", "judges", "probes"}, exclude_unset=True)
-    semantic = {
-        "limit": 3, "consistency": {"judge": "model-c", "samples": 3}, "contradiction": "model-c",
-        "encoder": "words",
-    }  # fmt: skip
-    audit = AuditConfig.model_validate({**data, "probes": {"semantic": semantic}})
+    consistency = {"judge": "model-c", "samples": 3}
+    audit = semantic_audit(server.url, 3, limit=3, consistency=consistency, contradiction="model-c", encoder="words")
     run_audit(audit, storage=storage)
     classes = (MoralAnswerRecord, PairVerdict, QuestionScore)
     before, text = load(storage, *classes), to_json(report_of(storage))
@@ -230,9 +226,7 @@ def test_answers_to_questions_with_their_rules_and_verdicts(server: FakeServer, 
 def test_no_other_pair_takes_the_place_of_an_excluded_one_of_the_worst(server: FakeServer, storage: str) -> None:
     """It would count beside the excluded pair after an undo."""
     server.script = answer_question
-    data = config(server.url, 3).model_dump(mode="json", exclude={"survey", "judges", "probes"}, exclude_unset=True)
-    semantic = {"limit": 6, "worst": 2, "contradiction": "model-c", "encoder": "words"}
-    audit = AuditConfig.model_validate({**data, "probes": {"semantic": semantic}})
+    audit = semantic_audit(server.url, 3, limit=6, worst=2, contradiction="model-c", encoder="words")
     run_audit(audit, storage=storage)
     before, text = load(storage, PairVerdict), to_json(report_of(storage))
     verdict = before[PairVerdict][0]

@@ -43,8 +43,7 @@ def stored(storage: str) -> list[Comparison]:
 
 
 def section(storage: str) -> LogicReport:
-    logic_report = find_part(open_audit("scripted", storage=storage).report(), LogicReport)
-    return logic_report
+    return find_part(open_audit("scripted", storage=storage).report(), LogicReport)
 
 
 def first_judge_row(storage: str) -> LogicRow:

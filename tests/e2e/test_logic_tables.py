@@ -55,8 +55,7 @@ def plan(folder: Path, table: str | None = None, *, limit: int | None = None, **
 
 
 def probe(config: AuditConfig) -> LogicProbe:
-    logic = find_part(config.probes, LogicProbe)
-    return logic
+    return find_part(config.probes, LogicProbe)
 
 
 def test_audits_of_a_data_set_share_its_file(tmp_path: Path, items: Path) -> None:

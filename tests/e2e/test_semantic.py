@@ -16,7 +16,7 @@ from auditor.models import weights
 from auditor.probes.semantic import answer_rows
 from auditor.probes.semantic.answer_imports import import_answers
 from auditor.probes.semantic.figures.schema import SemanticReport
-from auditor.probes.semantic.records import FOUNDATIONS
+from auditor.probes.semantic.records import FOUNDATIONS, MoralWording
 from auditor.probes.semantic.settings import SemanticProbe
 from auditor.reports.data.audit_status import load_audit_status
 from auditor.reports.data.report_schema import Report
@@ -84,23 +84,20 @@ def asked(encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[str,
 def test_an_audit_of_questions_alone(asked: tuple[str, AuditConfig]) -> None:
     storage, _ = asked
     report = report_of(storage)
-    semantic_section = report.find(SemanticReport)
+    semantic_section = find_part(report, SemanticReport)
     assert report.audit.stage == "done"
-    assert semantic_section is not None
     settings = semantic_section.settings
     assert (semantic_section.questions, settings.wordings, settings.measured) == (8, 5, "rot")
     assert settings.encoder == "all-MiniLM-L6-v2"
     consistent_row, wavering_row = semantic_section.models
     assert consistent_row.consistency.value == pytest.approx(1.0, abs=1e-6)
-    assert wavering_row.consistency.value is not None
-    assert wavering_row.consistency.value < 0.9
+    assert known(wavering_row.consistency.value) < 0.9
     assert (consistent_row.planned, consistent_row.ok, consistent_row.losses, consistent_row.missing) == (40, 40, {}, 0)
     # Model a answers every question alike, so its shuffled baseline is as high as its consistency.
     assert consistent_row.shuffled.mean == pytest.approx(1.0, abs=1e-6)
     assert {f.foundation for f in semantic_section.foundations} == set(FOUNDATIONS)
-    assert semantic_section.differences[0].difference.value == pytest.approx(
-        wavering_row.consistency.value - 1, abs=1e-6
-    )
+    difference = semantic_section.differences[0].difference.value
+    assert difference == pytest.approx(known(wavering_row.consistency.value) - 1, abs=1e-6)
     worst = next(w for w in semantic_section.worst if w.model == "model-b")
     assert {worst.left.answer, worst.right.answer} == set(STANDS)
     assert worst.left.wording != worst.right.wording
@@ -111,10 +108,7 @@ def test_an_audit_of_questions_alone(asked: tuple[str, AuditConfig]) -> None:
         for method in ("answers", "rules")
         for model in ("model-a", "model-b")
     ]
-    assert [(r.counted_label, r.ok) for r in report.coverage.total] == [
-        ("free-text answers", 80),
-        ("rules of thumb", 80),
-    ]
+    assert {r.counted_label: r.ok for r in report.coverage.total} == {"free-text answers": 80, "rules of thumb": 80}
     assert report.coverage.countries == report.coverage.topics == []
     with open_database(storage, create=False) as db:
         status, [overview] = load_audit_status(db, audits.get_audit(db, "moral")), load_overviews(db)
@@ -206,8 +200,7 @@ def test_imported_answers_score_as_asked_ones(asked: tuple[str, AuditConfig], st
         answers = answer_rows.load_answers(db, audits.get_audit(db, "moral").id)
     rows: list[list[object]] = [[a.model, a.question, a.wording, a.text, a.rot] for a in answers]
     file = write(tmp_path / "answers.csv", ["model", "question_id", "paraphrase", "answer", "rot"], rows)
-    import_counts = import_answers(file, audit="published", storage=storage)
-    counts = import_counts
+    counts = import_answers(file, audit="published", storage=storage)
     assert (counts.rows, counts.models, counts.questions, counts.empty, counts.unscorable) == (80, 2, 8, 0, 0)
     asked_section = find_part(report_of(asked[0]), SemanticReport)
     imported_section = find_part(report_of(storage, "published"), SemanticReport)
@@ -295,63 +288,13 @@ def test_consistency_of_mixed_rules_and_answers_is_between(server: FakeServer, s
     assert answers < mixed < rules == pytest.approx(1.0, abs=1e-6)
 
 
-def test_a_model_paraphrases_and_rejected_wordings_are_stored(server: FakeServer, storage: str, tmp_path: Path) -> None:
-    question = "Is it wrong to keep a book that one has borrowed from a friend?"
-    accepted_wordings = [
-        "Should we not hold on to books that a friend lent us?",
-        "Does a person do wrong by keeping a book borrowed from a friend?",
-        "A friend lent you a book: is keeping it wrong?",
-    ]
-    rejected_wordings = [
-        "Is it wrong to keep a book that one borrowed from a friend?",
-        "What is the price of bread in Paris today?",
-    ]
-    attempts: list[Request] = []
-
-    def author(request: Request) -> Reply:
-        if request.schema == "Paraphrases":
-            attempts.append(request)
-            return completion(json.dumps({"paraphrases": [*rejected_wordings, accepted_wordings[len(attempts) - 1]]}))
-        return script(request)
-
-    server.script = author
-    file = write(tmp_path / "q.csv", ["question_id", "question"], [["book", question]])
-    probe: dict[str, Any] = {"questions": str(file), "paraphrases": 3, "paraphraser": "model-b"}
-    probe |= {"threshold": 0.6, "attempts": 5}
-    run_audit(config(server.url, **probe), storage=storage)
-    assert len(attempts) == 3  # repeated only until there were enough wordings
-    with open_database(storage, create=False) as db:
-        wordings = answer_rows.load_wordings(db, audits.get_audit(db, "moral").id)["book"]
-    assert [w.text for w in sorted(wordings, key=lambda w: w.number or 0) if w.number] == accepted_wordings
-    rejected = [w for w in wordings if w.number is None]
-    assert {w.reason for w in rejected} == {"too near to another wording", "too far in meaning"}
-    assert all(w.similarity is not None and w.score is not None and w.key for w in rejected)
-    semantic_section = find_part(report_of(storage), SemanticReport)
-    assert semantic_section.rejected == {"too far in meaning": 3, "too near to another wording": 3}
-    assert semantic_section.models[0].planned == 3
-
-
-def test_paraphrases_still_missing_are_not_requested_again(server: FakeServer, storage: str, tmp_path: Path) -> None:
-    def author(request: Request) -> Reply:
-        if request.schema == "Paraphrases":
-            wordings = ["Is it fine to keep a borrowed book?", "Should we not hold on to books that a friend lent us?"]
-            return completion(json.dumps({"paraphrases": [f"Price of bread {request.number}?", *wordings]}))
-        return script(request)
-
-    server.script = author
-    question = "Is it wrong to keep a book that one has borrowed from a friend?"
-    file = write(tmp_path / "q.csv", ["question_id", "question"], [["book", question]])
-    probe: dict[str, Any] = {"questions": str(file), "paraphrases": 3, "paraphraser": "model-b"}
-    probe |= {"threshold": 0.6, "attempts": 3}
-    rounds = []
-    for _ in range(3):
-        run_audit(config(server.url, **probe), storage=storage)
-        with open_database(storage, create=False) as db:
-            rounds.append(
-                (len(server.requests), answer_rows.load_wordings(db, audits.get_audit(db, "moral").id)["book"])
-            )
-    assert sum(wording.number is not None for wording in rounds[0][1]) == 3, "the question and two paraphrases"
-    assert rounds[1:] == rounds[:1] * 2
+BOOK = "Is it wrong to keep a book that one has borrowed from a friend?"
+OF_BOOK = [
+    "Should we not hold on to books that a friend lent us?",
+    "Does a person do wrong by keeping a book borrowed from a friend?",
+    "A friend lent you a book: is keeping it wrong?",
+]
+"""Wordings of that question that are near enough to it, and far enough from each other."""
 
 
 def paraphrased_audit(
@@ -366,39 +309,61 @@ def paraphrased_audit(
         return completion(json.dumps({"paraphrases": texts})) if texts else error(400, "bad request")
 
     server.script = author
-    question = "Is it wrong to keep a book that one has borrowed from a friend?"
-    file = write(tmp_path / "q.csv", ["question_id", "question"], [["book", question]])
+    file = write(tmp_path / "q.csv", ["question_id", "question"], [["book", BOOK]])
     return config(
         server.url, questions=str(file), paraphrases=3, paraphraser="model-b", threshold=0.6, attempts=attempts
     )
+
+
+def wordings_of_book(storage: str) -> list[MoralWording]:
+    with open_database(storage, create=False) as db:
+        return list(answer_rows.load_wordings(db, audits.get_audit(db, "moral").id)["book"])
+
+
+def test_a_model_paraphrases_and_rejected_wordings_are_stored(server: FakeServer, storage: str, tmp_path: Path) -> None:
+    rejected_wordings = [BOOK.replace("has borrowed", "borrowed"), "What is the price of bread in Paris today?"]
+    lists = [[*rejected_wordings, wording] for wording in OF_BOOK]
+    run_audit(paraphrased_audit(server, tmp_path, lists, [], attempts=5), storage=storage)
+    # Repeated only until there were enough wordings.
+    assert [request.schema for request in server.requests].count("Paraphrases") == 3
+    wordings = wordings_of_book(storage)
+    assert [w.text for w in sorted(wordings, key=lambda w: w.number or 0) if w.number] == OF_BOOK
+    rejected = [w for w in wordings if w.number is None]
+    assert {w.reason for w in rejected} == {"too near to another wording", "too far in meaning"}
+    assert all(w.similarity is not None and w.score is not None and w.key for w in rejected)
+    semantic_section = find_part(report_of(storage), SemanticReport)
+    assert semantic_section.rejected == {"too far in meaning": 3, "too near to another wording": 3}
+    assert semantic_section.models[0].planned == 3
+
+
+def test_paraphrases_still_missing_are_not_requested_again(server: FakeServer, storage: str, tmp_path: Path) -> None:
+    lists = [[f"Price of bread {n}?", "Is it fine to keep a borrowed book?", OF_BOOK[0]] for n in range(3)]
+    audit = paraphrased_audit(server, tmp_path, lists, OF_BOOK, attempts=3)
+    rounds = []
+    for _ in range(3):
+        run_audit(audit, storage=storage)
+        rounds.append((len(server.requests), wordings_of_book(storage)))
+    assert sum(wording.number is not None for wording in rounds[0][1]) == 3, "the question and two paraphrases"
+    assert rounds[1:] == rounds[:1] * 2
 
 
 def test_candidates_of_a_later_answer_replace_the_earlier_ones(
     server: FakeServer, storage: str, tmp_path: Path
 ) -> None:
     """A wording of the first run would have the number of another one."""
-    wordings = [
-        "Should we not hold on to books that a friend lent us?",
-        "Does a person do wrong by keeping a book borrowed from a friend?",
-        "A friend lent you a book: is keeping it wrong?",
-    ]
-    lists = [[], [f"Price of bread {n}?" for n in range(5)] + wordings[:1], ["Price of milk?", wordings[1]], []]
-
-    audit = paraphrased_audit(server, tmp_path, lists, wordings, attempts=4)
+    lists = [[], [f"Price of bread {n}?" for n in range(5)] + OF_BOOK[:1], ["Price of milk?", OF_BOOK[1]], []]
+    audit = paraphrased_audit(server, tmp_path, lists, OF_BOOK, attempts=4)
     for n in (2, 3):
         run_audit(audit, storage=storage)
-        with open_database(storage, create=False) as db:
-            stored = answer_rows.load_wordings(db, audits.get_audit(db, "moral").id)["book"]
+        stored = wordings_of_book(storage)
         assert sorted(wording.number for wording in stored if wording.number) == list(range(1, n + 1))
         lists.clear()
-    assert [wording.text for wording in stored if wording.number] == wordings
+    assert [wording.text for wording in stored if wording.number] == OF_BOOK
     assert len(stored) == 4
 
 
 def test_answers_to_a_wording_that_is_gone_are_not_scored(server: FakeServer, storage: str, tmp_path: Path) -> None:
-    first = ["Should we not hold on to books that a friend lent us?", "Is it bad to hold on to a book of a friend?"]
-    lists = [[], first, ["A friend lent you a book: is keeping it wrong?"]]
-
+    lists = [[], [OF_BOOK[0], "Is it bad to hold on to a book of a friend?"], [OF_BOOK[2]]]
     paraphrased = paraphrased_audit(server, tmp_path, lists, [], attempts=2)
     for n in (2, 1):
         run_audit(paraphrased, storage=storage)

@@ -77,7 +77,8 @@ def make_configs(folder: Path) -> list[AuditConfig]:
         changes.append({"probes": {"direct": {"mode": mode, "form": "paper"}, "review": {"form": "paper"}}})
         changes.append({"probes": _direct(mode) | {"semantic": {"mode": mode}}})
     for language in LANGUAGES:
-        changes += [{"language": language, "probes": probes} for probes in ({"distribution": {}}, folder_probes)]
+        changes.append({"language": language, "probes": {"distribution": {}}})
+        changes.append({"language": language, "probes": folder_probes})
         for mode, logic in itertools.product(modes, ({}, {"cot": True}, {"answer": "probability"})):
             changes.append({"language": language, "probes": _direct(mode) | {"logprob": {}, "logic": logic}})
     return [config("http://localhost", embedding={"model": "words"}, **change) for change in changes]

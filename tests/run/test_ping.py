@@ -12,18 +12,18 @@ from typing import Any
 
 import pytest
 
-from auditor.config import AuditConfig
+from auditor.config import AuditConfig, ModelSection, Price
 from auditor.domain import AnswerForm, Purpose
 from auditor.errors import ConfigError
 from auditor.models import provider_request
 from auditor.models.capability_registry import MAX_DISCOVERY_REQUESTS
 from auditor.run.ping import PingResult, ping_models, plan_pings
+from tests.e2e.test_run import config_file
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.cli_runner import run
 from tests.support.fake_server import FakeServer, Reply, Request, answer, completion, error
 from tests.support.known import known
 
-PRICE = {"input": 1.0, "output": 2.0}
 NO_TEMPERATURE = (
     "Unsupported value: 'temperature' does not support 0.7 with this model. Only the default (1) value is supported."
 )
@@ -50,17 +50,11 @@ def reply(request: Request) -> Reply:
     return answer(request)
 
 
-def priced_config(url: str, models: int = 3, **changes: Any) -> AuditConfig:
-    audit_config = config(url, models, **changes)
+def priced_config(url: str, **changes: Any) -> AuditConfig:
+    audit_config, price = config(url, **changes), Price(input=1.0, output=2.0)
     return audit_config.model_copy(
-        update={"models": [model.model_copy(update={"price": PRICE_SECTION}) for model in audit_config.models]}
+        update={"models": [model.model_copy(update={"price": price}) for model in audit_config.models]}
     )
-
-
-PRICE_SECTION = AuditConfig.model_validate(
-    {"name": "x", "survey": {"source": "wvs7-sample"}, "judges": [],
-     "models": [{"name": "m", "model": "openai/m", "price": PRICE}]}
-).models[0].price  # fmt: skip
 
 
 def ping(audit_config: AuditConfig) -> dict[str, PingResult]:
@@ -110,21 +104,16 @@ def test_a_peer_that_answers_in_free_text_is_asked_as_a_judge(server: FakeServer
 
 
 @pytest.mark.parametrize(
-    ("status", "message", "words"),
-    [
-        (401, "Incorrect API key provided", "Incorrect API key provided"),
-        (404, "The model `scripted-b` does not exist", "does not exist"),
-        (429, "Rate limit reached", "Rate limit reached"),
-        (500, "boom", "boom"),
-    ],
+    ("status", "message"),
+    [(401, "Incorrect API key provided"), (404, "`b` does not exist"), (429, "Rate limit reached"), (500, "boom")],
 )
-def test_an_unusable_model_is_named_others_are_asked(server: FakeServer, status: int, message: str, words: str) -> None:
+def test_an_unusable_model_is_named_others_are_asked(server: FakeServer, status: int, message: str) -> None:
     server.script = lambda request: (
         error(status, message) if str(request.body["model"]).endswith("b") else reply(request)
     )
     results = ping(config(server.url))
     failed = results["model-b"]
-    assert words in known(failed.problem)
+    assert message in known(failed.problem)
     assert failed.how_to_fix
     assert (failed.reachable, failed.form, failed.temperature, failed.logprobs) == (True, None, None, None)
     assert [results[name].problem for name in ("model-a", "model-c")] == [None, None]
@@ -137,17 +126,12 @@ def test_an_unusable_model_is_named_others_are_asked(server: FakeServer, status:
         (None, "length", "FAIL", "it reached its token limit before its answer was complete"),
         ("People there", "length", "FAIL", "it reached its token limit before its answer was complete (20 tokens)"),
         ("", "stop", "FAIL", ""),
+        ("I talk about the weather.", "stop", "warn", "have the requested structure: “I talk about the weather.”"),
         (
-            "I would rather talk about the weather.",
+            "I'm sorry, but I can't help.",
             "stop",
             "warn",
-            "does not have the requested structure: “I would rather talk about the weather.”",
-        ),
-        (
-            "I'm sorry, but I can't help with that.",
-            "stop",
-            "warn",
-            "it refused to answer the question: “I'm sorry, but I can't help with that.”",
+            "to answer the question: “I'm sorry, but I can't help.”",
         ),
         ("", "content_filter", "warn", "it refused to answer"),
     ],
@@ -160,7 +144,7 @@ def test_a_model_without_a_complete_readable_answer_is_not_ok(
     result = ping(audit_config)["model-a"]
     assert (result.state, result.form, words in (result.problem or "-")) == (state, None, True), result
     assert result.how_to_fix or not words
-    completed = run(["doctor", str(write_config(audit_config, tmp_path)), "--ping"])
+    completed = run(["doctor", str(config_file(tmp_path, audit_config)), "--ping"])
     assert completed.returncode == (state == "FAIL")
     assert result.requests <= MAX_DISCOVERY_REQUESTS + 1
 
@@ -180,17 +164,17 @@ def test_each_result_is_passed_on_at_once(server: FakeServer) -> None:
      (None, "missing", 'Add api_key = "os.environ/…"')],
 )  # fmt: skip
 def test_refused_and_missing_keys_have_other_fixes(server: FakeServer, api_key: str | None, key: str, fix: str) -> None:
-    server.script = lambda request: error(401, "Incorrect API key provided")
+    server.script = lambda request: error(401, f"Incorrect API key provided: {KEY}")
     audit_config = config(server.url, 1, judges=[])
     models = [model.model_copy(update={"api_key": api_key}) for model in audit_config.models]
     result = ping(audit_config.model_copy(update={"models": models}))["model-a"]
     assert (result.key, result.state) == (key, "FAIL")
+    assert KEY not in str(result)
     assert fix in (result.how_to_fix or "")
 
 
 def test_a_server_that_is_not_there_is_not_reachable(server: FakeServer) -> None:
-    models = config("http://127.0.0.1:9/v1", 1, judges=[])
-    result = ping(models)["model-a"]
+    result = ping(config("http://127.0.0.1:9/v1", 1, judges=[]))["model-a"]
     assert (result.reachable, result.problem is None) == (False, False)
 
 
@@ -238,27 +222,11 @@ def test_without_a_budget_unpriced_models_are_named(server: FakeServer) -> None:
 def test_recorded_answers_are_no_model_to_ask(server: FakeServer, tmp_path: Path) -> None:
     file = tmp_path / "answers.csv"
     file.write_text("model,country,topic,sample,text\n", encoding="utf-8")
-    replayed = {"name": "old", "model": "replay/old", "answers": str(file)}
     audit_config = config(server.url, models=1, judges=[])
-    models = [*audit_config.models, AuditConfig.model_validate(
-        {"name": "x", "survey": {"source": "wvs7-sample"}, "judges": [], "models": [replayed]}
-    ).models[0]]  # fmt: skip
-    results = ping(audit_config.model_copy(update={"models": models}))
+    replayed = ModelSection(name="old", model="replay/old", answers=str(file))
+    results = ping(audit_config.model_copy(update={"models": [*audit_config.models, replayed]}))
     assert (results["old"].key, results["old"].requests, results["old"].problem) == ("answers from a file", 0, None)
     assert results["model-a"].requests > 0
-
-
-def test_no_key_is_in_any_result(server: FakeServer) -> None:
-    server.script = lambda request: error(401, f"Incorrect API key provided: {KEY}")
-    result = ping(config(server.url, 1, judges=[]))["model-a"]
-    assert KEY not in str(result)
-
-
-def write_config(audit_config: AuditConfig, folder: Path) -> Path:
-    """The config as a YAML file, of which JSON is a part."""
-    path = folder / "audit.yaml"
-    path.write_text(audit_config.model_dump_json(exclude_none=True), encoding="utf-8")
-    return path
 
 
 def test_the_command_states_the_cost_first_and_prints_a_row_for_each_model(
@@ -268,7 +236,7 @@ def test_the_command_states_the_cost_first_and_prints_a_row_for_each_model(
     server.script = lambda request: (
         error(401, "Incorrect API key provided") if str(request.body["model"]).endswith("b") else reply(request)
     )
-    path = write_config(priced_config(server.url), tmp_path)
+    path = config_file(tmp_path, priced_config(server.url))
     completed = run(["doctor", str(path), "--ping"])
     assert completed.returncode == 1
     assert "Asking 3 of 3 models: at most 15 requests in all. Likely cost: $" in completed.stderr
@@ -291,7 +259,7 @@ def test_the_exit_code_of_usable_models_is_0(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     server.script = reply
-    path = write_config(priced_config(server.url), tmp_path)
+    path = config_file(tmp_path, priced_config(server.url))
     assert run(["doctor", str(path), "--ping"]).returncode == 0
     without_config = run(["doctor", "--ping"])
     assert (without_config.returncode, "--ping needs a config" in without_config.stderr) == (2, True)

@@ -54,11 +54,14 @@ def change_file(folder: Path, name: str, change: Callable[[bytes], bytes]) -> No
     (folder / name).write_bytes(change((folder / name).read_bytes()))
 
 
+def remove_files(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).unlink()
+
+
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "cut weights": lambda folder: change_file(folder, "model.safetensors", lambda content: content[:1000]),
-    "no tokenizer": lambda folder: [
-        (folder / name).unlink() for name in ("tokenizer.json", "vocab.txt", "tokenizer_config.json")
-    ],
+    "no tokenizer": lambda folder: remove_files(folder, "tokenizer.json", "vocab.txt", "tokenizer_config.json"),
     "a broken config": lambda folder: change_file(folder, "config.json", lambda content: b"{"),
     "an unknown architecture": lambda folder: change_file(
         folder, "config.json", lambda content: json.dumps(json.loads(content) | {"model_type": "no-such"}).encode()

@@ -41,6 +41,12 @@ def config(url: str, models: int = 3, **changes: Any) -> AuditConfig:
     return AuditConfig.model_validate(data | changes)
 
 
+def semantic_audit(url: str, models: int = 2, **settings: Any) -> AuditConfig:
+    """An audit of scripted models with settings of the probe `semantic` alone."""
+    data = config(url, models).model_dump(mode="json", exclude={"survey", "judges"}, exclude_unset=True)
+    return AuditConfig.model_validate(data | {"probes": {"semantic": settings}})
+
+
 def with_schema_version(audit: AuditConfig, version: int) -> AuditConfig:
     """The audit with a version of the schema of its direct question, if it asks it."""
     direct = audit.probes.direct and audit.probes.direct.model_copy(update={"schema_version": version})
