@@ -7,7 +7,7 @@ import itertools
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -191,7 +191,7 @@ def list_as_expired_too(content: bytes, *, is_first: bool) -> bytes:
     return "\n".join(lines if is_first else lines[::-1]).encode()
 
 
-ODD_FILES = {
+ODD_FILES: dict[str, Callable[[bytes, int], bytes]] = {
     "a page at the first two readings": lambda content, n: b"<html>\nmaintenance</html>" if n < 3 else content,
     "a text in place of a number": lambda content, n: put_texts_in_place(content, "200"),
     "no number": lambda content, n: put_texts_in_place(content, None),
