@@ -17,7 +17,7 @@ from auditor.reports.render.plain_text import render_text
 from auditor.reports.sections.forecast import build_forecast_document, describe_forecast
 from auditor.run import load_planned_survey, run_audit, store_audit
 from auditor.storage.database import open_database
-from tests.support.audit_configs import FOUR_CELLS, THREE_SAMPLES, config
+from tests.support.audit_configs import FOUR_CELLS, THREE_SAMPLES, config, with_models
 from tests.support.fake_server import FakeServer, Reply, answer
 from tests.support.known import known
 
@@ -50,9 +50,8 @@ def test_calls_and_money_by_hand() -> None:
 
 
 def test_thinking_is_estimated_at_half_its_room_and_at_most_at_all_of_it() -> None:
-    audit = priced(URL)
-    models = [model.model_copy(update={"reasoning": ReasoningSection(max_tokens=2000)}) for model in audit.models]
-    direct, thinking = (forecast_cost(a).rows[0] for a in (audit, audit.model_copy(update={"models": models})))
+    audits = (priced(URL), with_models(priced(URL), reasoning=ReasoningSection(max_tokens=2000)))
+    direct, thinking = (forecast_cost(audit).rows[0] for audit in audits)
     tokens = thinking.completion_tokens
     assert tokens.low == direct.completion_tokens.low
     assert tokens.expected == pytest.approx(direct.completion_tokens.expected + 27 * 1000)

@@ -15,7 +15,7 @@ from auditor.reports.sections.forecast import build_forecast_document, describe_
 from auditor.run import load_planned_survey, run_audit
 from auditor.storage.database import open_database
 from auditor.storage.sqlite_file import copy_database
-from tests.support.audit_configs import config
+from tests.support.audit_configs import config, with_models
 from tests.support.fake_server import FakeServer
 from tests.support.known import known
 
@@ -77,7 +77,7 @@ def test_answers_that_other_audits_paid_for_are_no_reason_to_expect_the_budget_t
 ) -> None:
     price = Price(input=10.0, output=100.0)
     more = config(server.url, name="more", judges=[], probes={"direct": first.direct.model_dump() | {"samples": 2}})
-    priced = more.model_copy(update={"models": [m.model_copy(update={"price": price}) for m in more.models]})
+    priced = with_models(more, price=price)
     estimate = forecast(priced, storage)
     assert estimate.usd is not None
     assert estimate.remaining_usd is not None

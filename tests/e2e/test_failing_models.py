@@ -15,7 +15,7 @@ from auditor.reports.data.failures import FailureGroup
 from auditor.reports.output import render_report
 from auditor.run import open_audit, run_audit
 from tests.e2e.test_run import config_file
-from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.audit_configs import KEY, KEY_VARIABLE, config, with_models
 from tests.support.cli_runner import CommandOutput, auditor
 from tests.support.fake_server import FakeServer, Reply, Request, answer, completion, error
 
@@ -77,7 +77,7 @@ def test_an_audit_can_be_finished_without_a_model_that_is_gone(server: FakeServe
     assert [request.body["model"] for request in server.requests] == ["scripted-a"] * 9
 
 
-def failing_model(**changes: Any) -> Any:
+def failing_model() -> Any:
     """A script in which the model `scripted-a` fails in one way, with a new id each time."""
 
     def script(request: Request) -> Reply:
@@ -91,8 +91,7 @@ def failing_model(**changes: Any) -> Any:
 def test_a_failing_model_is_stopped_others_finish_and_the_exit_code_is_4(server: FakeServer, tmp_path: Path) -> None:
     server.script = failing_model()
     audit = config(server.url, 2, judges=[], probes={"direct": {"samples": 5}})
-    models = [model.model_copy(update={"concurrency": 100}) for model in audit.models]
-    output = run(tmp_path, audit.model_copy(update={"models": models}))
+    output = run(tmp_path, with_models(audit, concurrency=100))
     assert output.returncode == 4
     sent = [request.body["model"] for request in server.requests]
     assert 5 <= sent.count("scripted-a") <= 20
@@ -243,14 +242,12 @@ def test_free_text_is_no_advice_for_an_audit_in_text_mode(server: FakeServer, st
 def test_more_cached_than_prompt_tokens_make_the_cost_a_lower_bound(server: FakeServer, storage: str) -> None:
     def script(request: Request) -> Reply:
         reply = answer(request)
-        assert isinstance(reply.body, dict)
         usage = {"prompt_tokens": 10, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 40}}
         return Reply(body=reply.body | {"usage": usage})
 
     server.script = script
-    audit = config(server.url, 1, judges=[], probes={"direct": {"samples": 1}})
-    model = audit.models[0].model_copy(update={"price": Price(input=1.0, output=2.0)})
-    cost = run_audit(audit.model_copy(update={"models": [model]}), storage=storage).report().cost
+    audit = with_models(config(server.url, 1, judges=[]), price=Price(input=1.0, output=2.0))
+    cost = run_audit(audit, storage=storage).report().cost
     assert cost.total.lower_bound
     assert cost.total.excess_cached_tokens
     assert "The audit cost at least" in render(storage)

@@ -32,7 +32,7 @@ from auditor.storage.records import load_records
 from tests.e2e.test_asking_again import answer_opinion
 from tests.models.test_gateway_wire_formats import tool_call
 from tests.models.test_logprobs import choice
-from tests.support.audit_configs import config
+from tests.support.audit_configs import config, with_models
 from tests.support.comparison_judge import TOPICS as ASKED_TOPICS
 from tests.support.fake_server import NEVER, FakeServer, Reply, Request, answer, completion, error
 from tests.support.known import known
@@ -173,8 +173,7 @@ def test_an_audit_whose_repairs_were_not_answered_is_not_complete_and_the_next_r
 ) -> None:
     def run(**limits: Any) -> tuple[list[Outcome], GateStatus, bool]:
         audit = config(server.url, 1, judges=[], limits=limits)
-        models = [model.model_copy(update={"price": Price(input=1.0, output=1.0)}) for model in audit.models]
-        handle = run_audit(audit.model_copy(update={"models": models}), storage=storage)
+        handle = run_audit(with_models(audit, price=Price(input=1.0, output=1.0)), storage=storage)
         completion_gate = handle.check().gates[0]
         with open_database(storage) as db:
             is_consistent = derive_again(db, audits.get_audit(db, "scripted")).is_consistent
@@ -193,11 +192,10 @@ def test_an_audit_whose_repairs_were_not_answered_is_not_complete_and_the_next_r
 
 def test_repairs_that_a_stopped_model_was_not_sent_are_sent_by_the_next_run(server: FakeServer, storage: str) -> None:
     audit = config(server.url, 1, judges=[], limits={"max_attempts": 1})
-    models = [model.model_copy(update={"concurrency": 1}) for model in audit.models]
     server.script = fails_to_repair(error(500, "oops"))
     for _ in range(2):  # the second run sends only repairs, so that one failure follows another
         server.requests.clear()
-        handle = run_audit(audit.model_copy(update={"models": models}), storage=storage)
+        handle = run_audit(with_models(audit, concurrency=1), storage=storage)
     assert len(server.requests) == MAX_EQUAL_FAILURES
     assert {trace.outcome for trace in traces(storage)} == {Outcome.SERVER_ERROR}
     assert handle.check().gates[0].verdict is GateStatus.UNDECIDED

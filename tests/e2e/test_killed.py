@@ -17,7 +17,7 @@ from auditor.reports.data.verification import verify_audit
 from auditor.run import open_audit, run_audit
 from auditor.storage.database import open_database
 from tests.e2e.test_run import question, stored
-from tests.support.audit_configs import config
+from tests.support.audit_configs import config, with_models
 from tests.support.fake_server import FakeServer, answer
 from tests.support.killed_runs import ALL_FAULTS, run_until
 
@@ -35,8 +35,7 @@ def server() -> Iterator[FakeServer]:
 def small(server: FakeServer) -> AuditConfig:
     """Config of 3 models, 3 cells and 2 samples: 54 calls; a model has at most 4 answers and 4 verdicts open."""
     survey = {"source": "wvs7-sample", "countries": ["Germany", "Japan", "Nigeria"], "topics": ["divorce"]}
-    audit = config(server.url, survey=survey, probes={"direct": {"samples": 2}})
-    return audit.model_copy(update={"models": [m.model_copy(update={"concurrency": 2}) for m in audit.models]})
+    return with_models(config(server.url, survey=survey, probes={"direct": {"samples": 2}}), concurrency=2)
 
 
 @pytest.fixture(scope="module")
@@ -106,10 +105,8 @@ def test_the_same_answers_in_any_order_give_the_same_report(server: FakeServer, 
     timeless_reports = []
     for concurrency, slowest in ((1, 0.0), (8, 0.05)):
         server.script = lambda r, slowest=slowest: replace(answer(r), delay_s=slowest * r.draw("delay"))  # type: ignore[misc]
-        audit = small(server)
-        models = [m.model_copy(update={"concurrency": concurrency}) for m in audit.models]
+        audit = with_models(small(server), concurrency=concurrency)
         storage = f"sqlite:///{tmp_path / f'{concurrency}.db'}"
-        audit = audit.model_copy(update={"models": models})
         timeless_reports.append(without_times(run_audit(audit, storage=storage).report()))
     server.script = answer
     assert timeless_reports[0] == timeless_reports[1]

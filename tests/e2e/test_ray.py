@@ -30,7 +30,7 @@ from auditor.storage.database import Database, open_database
 from tests.e2e.test_killed import small
 from tests.e2e.test_run import exported, question, stored
 from tests.e2e.test_team import report
-from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.audit_configs import KEY, KEY_VARIABLE, config, with_models
 from tests.support.fake_server import FakeServer, answer
 from tests.support.killed_runs import needs_all_faults
 from tests.support.postgres_server import PostgresUnavailable, running as running_postgres
@@ -258,7 +258,7 @@ def test_one_signal_drains_a_run_whose_workers_share_a_rate_limit_and_another_en
     url, rpm, n_samples = f"sqlite:///{tmp_path / 'ray.db'}", 600, 40
     survey = {"source": "wvs7-sample", "countries": ["Japan"], "topics": ["divorce"]}
     audit = config(server.url, models=1, judges=[], survey=survey, probes={"direct": {"samples": n_samples}})
-    audit = audit.model_copy(update={"models": [m.model_copy(update={"rpm": rpm}) for m in audit.models]})
+    audit = with_models(audit, rpm=rpm)
     server.script = lambda request: replace(answer(request), delay_s=0.1)
     running = start(audit, url, tmp_path, nodes)
     wait_for(server, 25, running)

@@ -26,7 +26,7 @@ from auditor.storage import audits, results
 from auditor.storage.call_records import StoredAttempt
 from auditor.storage.database import open_database
 from auditor.storage.row_classes import table_of
-from tests.support.audit_configs import KEY_VARIABLE, THREE_SAMPLES, config
+from tests.support.audit_configs import KEY_VARIABLE, THREE_SAMPLES, config, with_models
 from tests.support.cli_runner import auditor, succeed
 from tests.support.fake_server import FakeServer, Reply, Request, Script, answer, completion, error
 from tests.support.forked_commands import start
@@ -208,9 +208,8 @@ def wait_for(server: FakeServer, requests: int) -> None:
 
 def patient(audit: AuditConfig) -> AuditConfig:
     """The audit with time limits of an hour, for servers that hold answers back."""
-    models = [m.model_copy(update={"timeout_s": 3600.0}) for m in audit.models]
     limits = audit.limits.model_copy(update={"deadline_s": 3600.0})
-    return audit.model_copy(update={"models": models, "limits": limits})
+    return with_models(audit, timeout_s=3600.0).model_copy(update={"limits": limits})
 
 
 def holding(first: int, until: threading.Event) -> Script:

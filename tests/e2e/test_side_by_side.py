@@ -17,7 +17,7 @@ from auditor.domain.decisions import SURVEY_REVIEWS
 from auditor.run import run_audit
 from auditor.storage import audits, results
 from tests.e2e.test_run import stored
-from tests.support.audit_configs import config
+from tests.support.audit_configs import config, with_models
 from tests.support.comparison_judge import scripted
 from tests.support.fake_server import FakeServer, Reply, Request
 
@@ -38,9 +38,7 @@ def model_of(request: Request) -> str:
 def patient_config(server: FakeServer, models: int, concurrency: int, **probes: Any) -> AuditConfig:
     """An audit in which no held request times out, however busy the machine is, and each model has slots of its own."""
     changes = {"limits": {"deadline_s": 3600}, "probes": {"direct": {"samples": 1}, **probes}}
-    audit = config(server.url, models, **changes)
-    update = {"timeout_s": 3600.0, "concurrency": concurrency}
-    return audit.model_copy(update={"models": [model.model_copy(update=update) for model in audit.models]})
+    return with_models(config(server.url, models, **changes), timeout_s=3600.0, concurrency=concurrency)
 
 
 def with_judge(audit: AuditConfig) -> AuditConfig:

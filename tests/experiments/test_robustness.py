@@ -28,7 +28,7 @@ from auditor.storage import audits, hash_chain, results
 from auditor.storage.database import open_database
 from auditor.storage.records import load_records
 from tests.support.answer_forms import answer_all_forms
-from tests.support.audit_configs import FOUR_CELLS, config
+from tests.support.audit_configs import FOUR_CELLS, config, with_models
 from tests.support.fake_server import FakeServer, completion
 from tests.support.known import known
 from tests.support.stored_rows import count_attempts
@@ -215,8 +215,7 @@ def test_refused_and_unread_answers_are_counted_and_are_no_scores(server: FakeSe
 
 def test_the_budget_ends_the_asking(server: FakeServer, storage: str, tmp_path: Path) -> None:
     audit = config(server.url, 1, survey=ONE_COUNTRY, judges=[], limits={"budget_usd": 1e-9})
-    models = [model.model_copy(update={"base_model": "gpt-4o"}) for model in audit.models]
-    audit = audit.model_copy(update={"models": models})
+    audit = with_models(audit, base_model="gpt-4o")
     run_audit(audit, storage=storage)
     before = len(server.requests)
     report = robustness(ExperimentContext(storage), audit.name, without=FEW, ask=True).data

@@ -18,7 +18,7 @@ from auditor.reports.sections.experiments.sampling import build_sampling_documen
 from auditor.run import run_audit
 from auditor.storage import audits
 from auditor.storage.database import open_database
-from tests.support.audit_configs import THREE_SAMPLES, config
+from tests.support.audit_configs import THREE_SAMPLES, config, with_models
 from tests.support.comparison_judge import TOPICS
 from tests.support.fake_server import FakeServer
 from tests.support.families_of_tests import run_checked
@@ -123,7 +123,7 @@ def test_a_variant_is_a_config_of_its_own_that_validates() -> None:
     assert AuditConfig.model_validate(other.model_dump(mode="json")) == other
     assert other.name == "scripted.k7.t0.5"
     assert len(build_variant(audit.model_copy(update={"name": "x" * 100}), samples=10).name) == 100
-    with_own = audit.model_copy(update={"models": [m.model_copy(update={"temperature": 1.0}) for m in audit.models]})
+    with_own = with_models(audit, temperature=1.0)
     assert [model.temperature for model in build_variant(with_own, temperature=0.5).models] == [None, None]
 
 

@@ -19,7 +19,7 @@ from auditor.models import provider_request
 from auditor.models.capability_registry import MAX_DISCOVERY_REQUESTS
 from auditor.run.ping import PingResult, ping_models, plan_pings
 from tests.e2e.test_run import config_file
-from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.audit_configs import KEY, KEY_VARIABLE, config, with_models
 from tests.support.cli_runner import run
 from tests.support.fake_server import FakeServer, Reply, Request, answer, completion, error
 from tests.support.known import known
@@ -51,10 +51,7 @@ def reply(request: Request) -> Reply:
 
 
 def priced_config(url: str, **changes: Any) -> AuditConfig:
-    audit_config, price = config(url, **changes), Price(input=1.0, output=2.0)
-    return audit_config.model_copy(
-        update={"models": [model.model_copy(update={"price": price}) for model in audit_config.models]}
-    )
+    return with_models(config(url, **changes), price=Price(input=1.0, output=2.0))
 
 
 def ping(audit_config: AuditConfig) -> dict[str, PingResult]:
@@ -166,8 +163,7 @@ def test_each_result_is_passed_on_at_once(server: FakeServer) -> None:
 def test_refused_and_missing_keys_have_other_fixes(server: FakeServer, api_key: str | None, key: str, fix: str) -> None:
     server.script = lambda request: error(401, f"Incorrect API key provided: {KEY}")
     audit_config = config(server.url, 1, judges=[])
-    models = [model.model_copy(update={"api_key": api_key}) for model in audit_config.models]
-    result = ping(audit_config.model_copy(update={"models": models}))["model-a"]
+    result = ping(with_models(audit_config, api_key=api_key))["model-a"]
     assert (result.key, result.state) == (key, "FAIL")
     assert KEY not in str(result)
     assert fix in (result.how_to_fix or "")

@@ -41,6 +41,11 @@ def config(url: str, models: int = 3, **changes: Any) -> AuditConfig:
     return AuditConfig.model_validate(data | changes)
 
 
+def with_models(audit: AuditConfig, **changes: Any) -> AuditConfig:
+    """The audit with settings of all its models changed."""
+    return audit.model_copy(update={"models": [model.model_copy(update=changes) for model in audit.models]})
+
+
 def semantic_audit(url: str, models: int = 2, **settings: Any) -> AuditConfig:
     """An audit of scripted models with settings of the probe `semantic` alone."""
     data = config(url, models).model_dump(mode="json", exclude={"survey", "judges"}, exclude_unset=True)

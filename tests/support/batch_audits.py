@@ -10,7 +10,7 @@ from auditor.reports.data.report_schema import Report
 from auditor.run import run_audit
 from auditor.storage import audits
 from auditor.storage.database import open_database
-from tests.support.audit_configs import config
+from tests.support.audit_configs import config, with_models
 from tests.support.fake_server import FakeServer
 from tests.support.fake_vertex import BUCKET, FakeVertex
 from tests.support.killed_runs import run_until
@@ -55,7 +55,7 @@ def batched(server: FakeServer, provider: str = "openai", **batch: Any) -> Audit
 
 def priced(audit: AuditConfig) -> AuditConfig:
     """The audit with the price of `PRICE` for each model."""
-    return audit.model_copy(update={"models": [m.model_copy(update={"price": PRICE}) for m in audit.models]})
+    return with_models(audit, price=PRICE)
 
 
 def run_with_notices(audit: AuditConfig, storage: str) -> tuple[Report, list[str]]:
