@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -183,11 +184,14 @@ def put_texts_in_place(content: bytes, status_code: str | None) -> bytes:
     return b"\n".join(json.dumps(line).encode() for line in lines)
 
 
-def list_as_expired_too(content: bytes, *, is_first: bool) -> bytes:
-    """The lines, and for each one that says that its call was not sent: before all of them, or after."""
+UNSENT = {"response": None, "error": {"code": "batch_expired"}}
+OVERLOADED = {"response": {"status_code": 500, "body": {"error": {"message": "overloaded"}}}, "error": None}
+
+
+def list_twice(content: bytes, other: dict[str, Any], *, is_first: bool) -> bytes:
+    """The lines, and for each one that has something else in place of its answer: before all of them, or after."""
     keys = [json.loads(line)["custom_id"] for line in content.splitlines() if line]
-    expired = [json.dumps({"custom_id": k, "response": None, "error": {"code": "batch_expired"}}) for k in keys]
-    lines = [*expired, *content.decode().splitlines()]
+    lines = [*(json.dumps({"custom_id": key, **other}) for key in keys), *content.decode().splitlines()]
     return "\n".join(lines if is_first else lines[::-1]).encode()
 
 
@@ -195,8 +199,10 @@ ODD_FILES: dict[str, Callable[[bytes, int], bytes]] = {
     "a page at the first two readings": lambda content, n: b"<html>\nmaintenance</html>" if n < 3 else content,
     "a text in place of a number": lambda content, n: put_texts_in_place(content, "200"),
     "no number": lambda content, n: put_texts_in_place(content, None),
-    "calls listed as not sent, then as answered": lambda content, n: list_as_expired_too(content, is_first=True),
-    "calls listed as answered, then as not sent": lambda content, n: list_as_expired_too(content, is_first=False),
+    "calls listed as not sent, then as answered": lambda content, n: list_twice(content, UNSENT, is_first=True),
+    "calls listed as answered, then as not sent": lambda content, n: list_twice(content, UNSENT, is_first=False),
+    "calls listed as failed, then as answered": lambda content, n: list_twice(content, OVERLOADED, is_first=True),
+    "calls listed as answered, then as failed": lambda content, n: list_twice(content, OVERLOADED, is_first=False),
 }
 """What is delivered of a results file, by its content and the number of the reading."""
 
