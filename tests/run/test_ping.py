@@ -124,12 +124,7 @@ def test_an_unusable_model_is_named_others_are_asked(server: FakeServer, status:
         ("People there", "length", "FAIL", "it reached its token limit before its answer was complete (20 tokens)"),
         ("", "stop", "FAIL", ""),
         ("I talk about the weather.", "stop", "warn", "have the requested structure: “I talk about the weather.”"),
-        (
-            "I'm sorry, but I can't help.",
-            "stop",
-            "warn",
-            "to answer the question: “I'm sorry, but I can't help.”",
-        ),
+        ("I'm sorry, I can't help.", "stop", "warn", "refused to answer the question: “I'm sorry, I can't help.”"),
         ("", "content_filter", "warn", "it refused to answer"),
     ],
 )
@@ -161,7 +156,7 @@ def test_each_result_is_passed_on_at_once(server: FakeServer) -> None:
      (None, "missing", 'Add api_key = "os.environ/…"')],
 )  # fmt: skip
 def test_refused_and_missing_keys_have_other_fixes(server: FakeServer, api_key: str | None, key: str, fix: str) -> None:
-    server.script = lambda request: error(401, f"Incorrect API key provided: {KEY}")
+    server.script = lambda request: error(401, f"Incorrect API key provided: {KEY if api_key else None}")
     audit_config = config(server.url, 1, judges=[])
     result = ping(with_models(audit_config, api_key=api_key))["model-a"]
     assert (result.key, result.state) == (key, "FAIL")
