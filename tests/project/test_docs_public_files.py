@@ -18,11 +18,11 @@ from auditor.probes.semantic.figures.schema import SemanticReport
 from auditor.reports.data.report_schema import Report
 from auditor.run import open_audit
 from auditor.surveys import load_survey
-from tests.imports.test_task_answers import write_log
 from tests.probes.logic.test_published import MARKS, RELATIONS, VOTES, write_story_file
 from tests.probes.semantic.test_published_questions import MIC_HEADER, MIC_ROWS, write_answers, write_table
 from tests.support.cli_runner import auditor
 from tests.support.docs_workspace import Letters
+from tests.support.inspect_logs import write_log
 from tests.support.json_lines import write_json_lines
 from tests.support.opinion_surveys import write_opinion_survey
 from tests.surveys.official_files import pew_columns, pew_sav, write_csv, wvs_columns
