@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import product
 
 from auditor.config.installed_probes import list_built_in_names, load_built_in
-from auditor.domain import Method, Purpose
+from auditor.domain import Method, Outcome, Purpose
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.report_source import MIN_ZONES
 from auditor.reports.data.robustness import DesignAverages
@@ -42,7 +42,7 @@ def _repeat_cautions(report: Report) -> Iterator[str]:
 
 
 def _exclusion_cautions(report: Report) -> Iterator[str]:
-    """Yield a caution about each declaration that answers are invalid."""
+    """Yield a caution about each declaration that answers are invalid, and about those before an import."""
     for row in report.coverage.exclusions:
         selection = row.selection
         sample = None if selection.sample is None else f"sample {selection.sample + 1}"
@@ -52,6 +52,13 @@ def _exclusion_cautions(report: Report) -> Iterator[str]:
             f"{pluralize(row.answers, 'answer')} ({', '.join(part for part in parts if part is not None)}) "
             f"{'was' if row.answers == 1 else 'were'} declared invalid on {row.excluded_at[:10]}: “{row.reason}” They "
             "are in no figure and count as lost."
+        )
+    n_declared_here = sum(row.answers for row in report.coverage.exclusions)
+    n_excluded = sum(row.losses.get(Outcome.EXCLUDED, 0) for row in report.coverage.total)
+    if report.audit.imported and n_excluded > n_declared_here:
+        yield (
+            f"{pluralize(n_excluded - n_declared_here, 'answer')} of the imported file had been declared invalid "
+            "before; the file does not say why. They are in no figure and count as lost."
         )
 
 
