@@ -87,7 +87,7 @@ class PlainTextLabelling:
             f"{number} {choice.label}" for number, choice in enumerate(opened.unit.kind.choices, start=1)
         )
         self.write_line(f"{item.question} {choices}.")
-        if opened.label is not None:
+        if opened.label is not None or opened.draft.aspects:
             self.write_line(f"Your label: {describe_label(opened)}.")
         if opened.draft.note:
             self.write_line(f"Your note: {to_single_line(opened.draft.note)}")

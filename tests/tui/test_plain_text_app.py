@@ -343,8 +343,9 @@ def test_a_few_labels(label: Review, db: Database) -> None:
     assert "Undone.\nText 2 of 30." in transcript
     first, second = stored(db)
     assert [(entry.value, entry.note, dict(entry.aspects)) for entry in (first, second)] == [
-        ("VALID", "", {}), (UNSURE, "", {}),
+        ("VALID", "", {}), (UNSURE, "odd one", {"cultural_accuracy": True}),
     ]  # fmt: skip
+    assert "Your label: no label (culture yes).\nYour note: odd one" in transcript, "an undo leaves what was entered"
     item = LabelItemLoader(db, audits.get_audit(db, "moral"), "ada").load(first.unit)
     assert first.text_hash == item.text_hash, "of the printed text"
 
