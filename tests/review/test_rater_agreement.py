@@ -9,18 +9,7 @@ from math import log
 import numpy as np
 import pytest
 
-from auditor.domain import (
-    AnswerKind,
-    Cell,
-    CellScore,
-    Decision,
-    Outcome,
-    Ruling,
-    Task,
-    TaskItem,
-    Trace,
-    Verdict,
-)
+from auditor.domain import AnswerKind, Cell, CellScore, Decision, Outcome, Ruling, Task, TaskItem, Trace, Verdict
 from auditor.metrics.judges.agreement import fleiss_kappa
 from auditor.review.rater_agreement import (
     BlindDecisions,

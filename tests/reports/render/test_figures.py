@@ -20,13 +20,7 @@ from auditor.reports.charts.world_map import CountryEstimate, difference_map, er
 from auditor.reports.document import Figure
 from auditor.reports.render import figures
 from auditor.reports.render.compact_svg import join_specs
-from auditor.reports.render.figures import (
-    MIN_FONT_SIZE_PX,
-    export_png,
-    export_spec,
-    export_svg,
-    render_page_svgs,
-)
+from auditor.reports.render.figures import MIN_FONT_SIZE_PX, export_png, export_spec, export_svg, render_page_svgs
 from tests.reports.hostile_report import EVIL, NAME
 from tests.support.drawn_figures import country_estimates, render_page_svg, resolve_shared, texts_of, tooltips_of
 from tests.support.html_page import assert_well_formed_and_inert

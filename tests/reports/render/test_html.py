@@ -33,12 +33,7 @@ from auditor.reports.document import (
 )
 from auditor.reports.document.blocks import iterate_blocks
 from auditor.reports.render import html as html_module
-from auditor.reports.render.html import (
-    HtmlBlocks,
-    load_search_script,
-    render_html,
-    write_search_page,
-)
+from auditor.reports.render.html import HtmlBlocks, load_search_script, render_html, write_search_page
 from tests.reports.hostile_report import EVIL, NAME
 from tests.support.html_page import Page, assert_well_formed_and_inert
 from tests.support.known import known

@@ -171,10 +171,7 @@ def test_the_headline_of_a_small_audit_states_the_size_that_is_needed() -> None:
 
 
 def test_the_remark_counts_cells_without_people_only_where_there_are_any(report: Report) -> None:
-    for n_unasked, text in (
-        (0, "People were asked in every cell."),
-        (3, "In 3 cells, people were not asked."),
-    ):
+    for n_unasked, text in ((0, "People were asked in every cell."), (3, "In 3 cells, people were not asked.")):
         changed = change(report, audit__survey__asked=report.audit.survey.cells - n_unasked)
         assert text in str(build_alignment_remarks(changed).content)
 

@@ -9,12 +9,7 @@ import pytest
 from auditor.metrics.intervals.estimate import Estimate, Tested
 from auditor.reports.data.measurement_schema import BaselineRow, CeilingRow, GainRow, GuessClaim, GuessLevel
 from auditor.reports.data.report_schema import Report
-from auditor.reports.sections.baselines import (
-    describe_ceiling,
-    describe_gain,
-    list_guess_findings,
-    summarize_guesses,
-)
+from auditor.reports.sections.baselines import describe_ceiling, describe_gain, list_guess_findings, summarize_guesses
 from tests.reports.sections.node_text import text_of
 from tests.support.report_changes import change
 

@@ -11,11 +11,7 @@ from auditor.domain import Outcome, Ruling
 from auditor.domain.decisions import REVIEW_ASPECTS
 from auditor.metrics.intervals.estimate import ShareEstimate
 from auditor.reports.data.agreement.alignment import compute_alignment
-from auditor.reports.data.panel.build import (
-    compute_peer_agreement,
-    compute_peer_alignment,
-    compute_self_consistency,
-)
+from auditor.reports.data.panel.build import compute_peer_agreement, compute_peer_alignment, compute_self_consistency
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.report_source import load_source
 from auditor.reports.data.requests import build_sampling_report
