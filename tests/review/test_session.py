@@ -517,10 +517,10 @@ def test_completion_is_notified_once_when_all_are_resolved_and_at_the_end(db: Da
 
 
 def test_raters_who_are_active_at_once_are_given_different_conflicts(db: Database) -> None:
-    audit = save_review_audit(db, conflicts=100, topics=[f"topic {i}" for i in range(20)], samples=1)
+    audit = save_review_audit(db, conflicts=40, topics=[f"topic {i}" for i in range(8)], samples=1)
     raters = [ReviewSession(db, audit, name, second_rater_share=0.0) for name in ("ada", "grace", "mary")]
     n_open_by_round = []
-    for _ in range(20):  # all open a conflict before any of them has decided
+    for _ in range(8):  # all open a conflict before any of them has decided
         keys = [known(session.next_conflict_key()) for session in raters]
         n_open_by_round.append(len(set(keys)))
         for session, key in zip(raters, keys, strict=True):
