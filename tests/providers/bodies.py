@@ -15,6 +15,11 @@ def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+def is_out_of_range(number: object, smallest: float, largest: float) -> bool:
+    """Whether a parameter was sent and is out of its range."""
+    return isinstance(number, (int, float)) and not smallest <= number <= largest
+
+
 def changed(body: Mapping[str, Any], changes: Mapping[str, Any]) -> Body:
     """Copy a body with changes: objects are merged at every depth, `REMOVED` removes a key."""
     merged = copy.deepcopy(dict(body))

@@ -91,12 +91,9 @@ def test_the_variance_ratio_is_one_of_sums_and_a_model_without_variance_has_no_i
 
 
 def test_ends_become_the_ends_of_the_scale_and_order_and_r_stay() -> None:
-    raw = np.array([-3.0, np.nan, 1.0, -1.0])
-    scaled = min_max_scale(raw)
-    assert scaled.tolist()[0] == -1.0
-    assert scaled[2] == 1.0
-    assert np.isnan(scaled[1])
-    assert scaled[3] == pytest.approx(0.0)
+    scaled = min_max_scale(np.array([-3.0, np.nan, 1.0, -1.0])).tolist()
+    assert (scaled[0], scaled[2]) == (-1.0, 1.0)
+    assert scaled == pytest.approx([-1.0, np.nan, 1.0, 0.0], nan_ok=True)
 
 
 @pytest.mark.parametrize("raw", [[], [1.0], [2.0, 2.0, np.nan], [np.nan, np.nan]])
@@ -107,11 +104,6 @@ def test_what_has_no_range_has_no_score(raw: list[float]) -> None:
 def test_it_does_not_matter_where_the_scale_lies() -> None:
     raw = np.random.default_rng(0).normal(size=50)
     assert min_max_scale(7 * raw - 3) == pytest.approx(min_max_scale(raw))
-
-
-def test_an_infinite_logprob_is_refused() -> None:
-    with pytest.raises(ValueError, match="finite"):
-        min_max_scale([1.0, np.inf])
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 9), st.floats(-2, 2))
@@ -166,6 +158,7 @@ def test_many_at_once_equal_one_at_a_time() -> None:
         (lambda: self_consistencies(np.eye(2)), "shape"),
         (lambda: score_variance(0.5), "shape"),
         (lambda: sign_agreement([0.5, math.inf]), "finite"),
+        (lambda: min_max_scale([1.0, math.inf]), "finite"),
     ],
 )
 def test_wrong_arguments_are_named(call: object, message: str) -> None:

@@ -186,6 +186,8 @@ def test_null_never_puts_two_answers_of_one_question_together() -> None:
     # Each question has a direction of its own, so that any two answers of one question would show.
     rows = np.repeat(np.eye(6)[:, None, :], 5, axis=1)
     assert shuffled_null(rows, seed=1).high == 0.0
+    rows[0, :2] = rows[3, 1:] = np.nan
+    assert shuffled_null(rows, seed=1).high == 0.0
 
 
 def test_null_of_questions_that_lack_answers_has_groups_of_their_sizes() -> None:
@@ -200,12 +202,6 @@ def test_null_of_questions_that_lack_answers_has_groups_of_their_sizes() -> None
     assert known(null.low) <= score <= known(null.high)
     by_length = shuffled_null(rows, seed=1, lengths=np.tile([1.0, 2.0], 100))
     assert known(by_length.mean) == pytest.approx(score, abs=0.02)
-
-
-def test_null_of_questions_with_missing_answers_never_mixes_two_of_one_question() -> None:
-    rows = np.repeat(np.eye(6)[:, None, :], 5, axis=1)
-    rows[0, :2] = rows[3, 1:] = np.nan
-    assert shuffled_null(rows, seed=1).high == 0.0
 
 
 def test_null_of_many_questions_with_a_missing_answer_needs_little_memory() -> None:
@@ -231,19 +227,16 @@ def test_matched_null_mixes_only_answers_of_like_length() -> None:
     assert plain < 0.6
 
 
-def test_shuffled_null_of_one_answer_a_question_says_why_it_is_missing() -> None:
+def test_null_of_too_few_questions_or_of_one_answer_a_question_says_why_it_is_missing() -> None:
     """The mean of no score is not a number that could be published; a question's other answers were not usable."""
-    rows = np.full((6, 4, 3), np.nan)
-    rows[:, 0] = 1.0
-    null = shuffled_null(rows)
-    assert (null.mean, null.low, null.high) == (None, None, None)
-    assert null.reason == "no group of shuffled answers has two of them"
-
-
-def test_null_of_too_few_questions_says_so() -> None:
-    null = shuffled_null(np.ones((3, 5, 2)))
-    assert null.mean is None
-    assert null.reason == "too few questions to shuffle: 3, with 5 answers each"
+    single_answers = np.full((6, 4, 3), np.nan)
+    single_answers[:, 0] = 1.0
+    for rows, reason in (
+        (single_answers, "no group of shuffled answers has two of them"),
+        (np.ones((3, 5, 2)), "too few questions to shuffle: 3, with 5 answers each"),
+    ):
+        null = shuffled_null(rows)
+        assert (null.mean, null.low, null.high, null.reason) == (None, None, None, reason)
 
 
 def test_failed_judgements_stay_out_of_the_consistency_score() -> None:

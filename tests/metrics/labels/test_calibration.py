@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -86,13 +87,6 @@ def test_missing_scores_stay_missing() -> None:
     x = np.linspace(-1, 1, 40)
     calibration = calibrate(x, 2 * x).predict([[0.0, NAN], [9.0, -9.0]])
     np.testing.assert_allclose(calibration, np.array([[0.0, NAN], [2.0, -2.0]]), atol=0.05)
-
-
-def test_wrong_arguments_are_named() -> None:
-    with pytest.raises(ValueError, match="folds"):
-        calibrate([1.0], [1.0], folds=1)
-    with pytest.raises(ValueError, match="columns must be"):
-        calibrate([1.0, 2.0], [1.0])
 
 
 def test_copies_of_a_rating_are_not_held_out_from_each_other() -> None:
@@ -201,11 +195,16 @@ def test_degenerate_input_has_a_reason() -> None:
     assert unlabelled_stratum.reason == "1 stratum has no label: label at least 2 traces of each"
 
 
-def test_wrong_confidences_are_named() -> None:
-    labels = np.zeros(40)
-    with pytest.raises(ValueError, match="probabilities and labels must be from 0 to 1"):
-        _measure(np.full(40, 1.2), labels)
-    with pytest.raises(ValueError, match="probabilities and labels must be from 0 to 1"):
-        _measure(np.full(40, 0.2), labels + 2)
-    with pytest.raises(ValueError, match="n_bins must be from 2 to 100"):
-        _measure(np.full(40, 0.2), labels, n_bins=1)
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: calibrate([1.0], [1.0], folds=1), "folds"),
+        (lambda: calibrate([1.0, 2.0], [1.0]), "columns must be"),
+        (lambda: _measure(np.full(40, 1.2), np.zeros(40)), "probabilities and labels must be from 0 to 1"),
+        (lambda: _measure(np.full(40, 0.2), np.full(40, 2.0)), "probabilities and labels must be from 0 to 1"),
+        (lambda: _measure(np.full(40, 0.2), np.zeros(40), n_bins=1), "n_bins must be from 2 to 100"),
+    ],
+)
+def test_wrong_arguments_are_named(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -55,13 +57,22 @@ def test_the_floor_of_19_topics_is_nearly_five_points() -> None:
     assert both == pytest.approx(t.ppf(0.975, 18) * (0.01 / 19 + 0.0025 / 55) ** 0.5)
 
 
-def test_wrong_arguments_are_named() -> None:
-    with pytest.raises(ValueError, match="half_width must be above 0"):
-        labels_for_half_width(0.0, 0.5)
-    with pytest.raises(ValueError, match="difference must be above 0"):
-        labels_for_difference(0.0, 0.5)
-    with pytest.raises(ValueError, match="the same kinds of units"):
-        half_width_floor({"topic": 0.1}, {"country": 19})
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: labels_for_half_width(0.0, 0.5), "half_width must be above 0"),
+        (lambda: labels_for_difference(0.0, 0.5), "difference must be above 0"),
+        (lambda: half_width_floor({"topic": 0.1}, {"country": 19}), "the same kinds of units"),
+        (lambda: stratified_confidence_sequence([[1, 0, 1]], [2]), "at most as many labels as units"),
+        (lambda: stratified_confidence_sequence([[1, 2]], [5]), "labels must be from 0 to 1"),
+        (lambda: allocate_sample([5, 30], -1), "at least 0"),
+        (lambda: draw_stratified_sample([0, 0], [0.5], 1), "same shape"),
+        (lambda: draw_stratified_sample([0, 0], [0.5, 1.0], 1), r"\[0, 1\)"),
+    ],
+)
+def test_wrong_arguments_are_named(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()
 
 
 def _draw_population(rng: np.random.Generator, sizes: list[int], shares: list[float]) -> list[Floats]:
@@ -114,32 +125,15 @@ def test_labels_of_unsure_raters_widen_the_interval_by_both_answers() -> None:
     assert interval.n == 100
 
 
-def test_wrong_arguments_of_a_sequence_are_named() -> None:
-    with pytest.raises(ValueError, match="at most as many labels as units"):
-        stratified_confidence_sequence([[1, 0, 1]], [2])
-    with pytest.raises(ValueError, match="labels must be from 0 to 1"):
-        stratified_confidence_sequence([[1, 2]], [5])
-
-
-def test_the_allocation_is_proportional() -> None:
+@pytest.mark.parametrize(
+    ("sizes", "n", "allocation"),
+    [([900, 90, 4], 100, [86, 10, 4]), ([50] * 8, 20, [10] * 8), ([5, 30], 1000, [5, 30])],
+    ids=["small strata get the minimum or all they have", "the minimum of many strata may exceed the sample",
+         "a sample cannot exceed the population"],
+)  # fmt: skip
+def test_the_allocation_is_proportional_above_the_minimum(sizes: list[int], n: int, allocation: list[int]) -> None:
     assert allocate_sample([600, 300, 100], 100, min_per_stratum=0).tolist() == [60, 30, 10]
-
-
-def test_small_strata_get_the_minimum_or_all_they_have() -> None:
-    assert allocate_sample([900, 90, 4], 100).tolist() == [86, 10, 4]
-
-
-def test_the_minimum_of_many_strata_may_exceed_the_sample() -> None:
-    assert allocate_sample([50] * 8, 20).tolist() == [10] * 8
-
-
-def test_a_sample_cannot_exceed_the_population() -> None:
-    assert allocate_sample([5, 30], 1000).tolist() == [5, 30]
-
-
-def test_a_sample_of_negative_size_is_refused() -> None:
-    with pytest.raises(ValueError, match="at least 0"):
-        allocate_sample([5, 30], -1)
+    assert allocate_sample(sizes, n).tolist() == allocation
 
 
 @given(SIZES, st.integers(0, 800))
@@ -189,10 +183,3 @@ def test_units_of_a_stratum_have_equal_chances() -> None:
         n_drawn[draw_stratified_sample(strata, rng.random(80), 24, min_per_stratum=4)] += 1
     share = n_drawn / 4000
     assert np.abs(share - 0.3).max() < 0.03  # 4 standard errors of .0072
-
-
-def test_shapes_and_ranges_are_checked() -> None:
-    with pytest.raises(ValueError, match="same shape"):
-        draw_stratified_sample([0, 0], [0.5], 1)
-    with pytest.raises(ValueError, match=r"\[0, 1\)"):
-        draw_stratified_sample([0, 0], [0.5, 1.0], 1)

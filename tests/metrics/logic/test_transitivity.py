@@ -40,18 +40,14 @@ def by_networkx(graph: NDArray[np.bool_], k: int) -> float:
     return acyclic / len(subsets)
 
 
-def four_cycle() -> Floats:
-    """0 > 1 > 2 > 3 > 0 and nothing about 0, 2 and 1, 3."""
-    values = np.full((4, 4), NAN)
-    for i in range(4):
-        values[i, (i + 1) % 4] = 1.0
-    return values
+FOUR_CYCLE = np.where(np.roll(np.eye(4), 1, axis=1) == 1, 1.0, NAN)
+"""0 > 1 > 2 > 3 > 0 and nothing about 0, 2 and 1, 3."""
 
 
 def test_a_set_whose_only_cycle_has_four_items() -> None:
-    assert transitivity(four_cycle(), k=3).value == 1.0
-    assert transitivity(four_cycle(), k=4).value == 0.0
-    assert transitivity(four_cycle(), k=4).pairs_answered == 4
+    assert transitivity(FOUR_CYCLE, k=3).value == 1.0
+    assert transitivity(FOUR_CYCLE, k=4).value == 0.0
+    assert transitivity(FOUR_CYCLE, k=4).pairs_answered == 4
 
 
 @pytest.mark.parametrize("k", [3, 4, 5, 8])
@@ -124,11 +120,13 @@ def test_a_thousand_items_have_too_many_subsets_to_list_and_take_less_than_500_m
 
 def test_wrong_sizes_are_named() -> None:
     with pytest.raises(ValueError, match="k must be at least 3"):
-        transitivity(four_cycle(), k=2)
+        transitivity(FOUR_CYCLE, k=2)
     with pytest.raises(ValueError, match="max_subsets at least 1"):
-        transitivity(four_cycle(), k=3, max_subsets=0)
+        transitivity(FOUR_CYCLE, k=3, max_subsets=0)
     with pytest.raises(ValueError, match=r"\(2, 3\)"):
         transitivity(np.ones((2, 3)))
+    with pytest.raises(ValueError, match="k must be at least 3"):
+        estimate_transitivity([answered(FOUR_CYCLE)], 2)
 
 
 def answered(preferences: np.ndarray, name: str = "", asked: np.ndarray | None = None) -> JudgeAnswers:
@@ -245,8 +243,6 @@ def test_sampled_subsets_have_a_margin() -> None:
     sampled = estimate_transitivity(answer_sets, 4, max_subsets=100)
     assert sampled.complete["pooled"].n == 600
     assert 0.03 < sampled.margin["pooled"] < 0.05
-    with pytest.raises(ValueError, match="k must be at least 3"):
-        estimate_transitivity(answer_sets, 2)
 
 
 def test_ties_differ_from_missing_answers() -> None:
@@ -342,12 +338,12 @@ def test_the_mean_over_draws_is_that_over_all_orders() -> None:
 
 def test_wrong_sizes_of_checked_subsets_are_named() -> None:
     with pytest.raises(ValueError, match="max_subsets at least 1"):
-        check_subsets(four_cycle(), np.ones((4, 4), dtype=bool), 3, 0, 0, set_name="s")
+        check_subsets(FOUR_CYCLE, np.ones((4, 4), dtype=bool), 3, 0, 0, set_name="s")
 
 
 def test_subsets_that_no_set_can_have_need_no_memory() -> None:
     for k in (5, 10**5, 10**25):
-        checked = check_subsets(four_cycle(), np.ones((4, 4), dtype=bool), k, 1000, 0, set_name="s")
+        checked = check_subsets(FOUR_CYCLE, np.ones((4, 4), dtype=bool), k, 1000, 0, set_name="s")
         assert (len(checked.subsets), len(checked.is_acyclic), checked.pairs.n_decided) == (0, 0, 4)
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from auditor.domain import AnswerForm
-from tests.providers.bodies import REMOVED, Body
+from tests.providers.bodies import REMOVED, Body, is_out_of_range
 from tests.providers.dialect import Content, Dialect, Rule, Structure
 from tests.support.fake_server import Reply, Request
 
@@ -38,11 +38,6 @@ def text_of(content: Any) -> str:
 def json_schema(body: Body) -> dict[str, Any] | None:
     schema: dict[str, Any] | None = (body.get("response_format") or {}).get("json_schema")
     return schema
-
-
-def is_out_of_range(number: object, smallest: float, largest: float) -> bool:
-    """Whether a parameter was sent and is out of its range."""
-    return isinstance(number, (int, float)) and not smallest <= number <= largest
 
 
 NO_MODEL = Rule(

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.providers.bodies import Body
+from tests.providers.bodies import Body, is_out_of_range
 from tests.providers.dialect import Content, Rule
 from tests.providers.openai_body import TOP_TOKENS, OpenAIDialect
 from tests.support.fake_server import Reply, Request
@@ -41,11 +41,6 @@ def is_thinking(body: Body) -> bool:
 def response_format_type(body: Body) -> str | None:
     kind: str | None = (body.get("response_format") or {}).get("type")
     return kind
-
-
-def is_out_of_range(number: object, smallest: float, largest: float) -> bool:
-    """Whether a parameter was sent and is out of its range."""
-    return isinstance(number, (int, float)) and not smallest <= number <= largest
 
 
 RESPONSE_FORMAT = Rule(
