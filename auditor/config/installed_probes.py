@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
@@ -47,6 +47,8 @@ FOLDERS = [Path(__file__).parent.parent / "probes"]
 NAME_PATTERN = re.compile(r"[a-z][a-z0-9_]{0,49}")
 RESERVED_NAMES = frozenset({"direct", "logprob", "review"})
 """Names of tables under `[probes]` that no probe can use."""
+ROLES = get_args(get_type_hints(Message)["role"])
+"""Roles of messages of a chat."""
 T = TypeVar("T")
 _QUESTION_FIELDS: Mapping[str, type | tuple[type, ...]] = {
     **{"unit": tuple, "messages": tuple, "sample": int, "schema": (type, NoneType)},
@@ -202,8 +204,8 @@ class InstalledProbe:
         if counted is None:
             n_questions = len(self.ask(audit, model, self.plan(audit)))
             return n_questions, n_questions * self.probe.max_turns
-        if [type(count) for count in counted] != [int, int]:
-            raise self._wrong_type("count_calls", counted, "two whole numbers")
+        if [type(count) for count in counted] != [int, int] or not 0 <= counted[0] <= counted[1]:
+            raise self._wrong_type("count_calls", counted, "two whole numbers from 0, the smaller one first")
         return counted
 
     def fingerprint_inputs(self, audit: ProbeAudit[Any]) -> list[Any]:
@@ -318,9 +320,11 @@ class InstalledProbe:
     def _check_question(self, hook: str, question: Question) -> None:
         """Raise ProbeError for a field of the wrong type, and for a schema that the probe does not declare."""
         self.require_fields(hook, question, _QUESTION_FIELDS)
-        for part in (*question.unit, *question.messages):
-            if not isinstance(part, str | Message):
-                raise self._wrong_type(hook, part, "questions whose unit consists of texts, and with messages")
+        problem = _find_question_problem(question)
+        if problem:
+            raise ProbeError(
+                f"the hook '{hook}' of the probe '{self.name}' returned a Question {problem}.", self.advice
+            )
         if question.schema is not None and question.schema not in self.probe.schemas:
             raise ProbeError(
                 f"the hook '{hook}' of the probe '{self.name}' asks for the structure '{question.schema.__name__}', "
@@ -345,6 +349,22 @@ class InstalledProbe:
             f"{expected}.",
             self.advice,
         )
+
+
+def _find_question_problem(question: Question) -> str:
+    """What is wrong with a question whose fields have the right types, as the end of a sentence; empty if nothing."""
+    problems = {
+        "whose unit does not consist of texts": not all(isinstance(part, str) for part in question.unit),
+        "without messages": not question.messages,
+        "with a message that is no Message of two texts, with the role system, user or assistant": not all(
+            isinstance(message, Message) and message.role in ROLES and isinstance(message.content, str)
+            for message in question.messages
+        ),
+        f"whose temperature is {question.temperature}; it must be from 0 to 2": not 0 <= question.temperature <= 2,
+        f"whose max_tokens is {question.max_tokens}; it must be at least 1": question.max_tokens < 1,
+        f"whose sample is {question.sample}; it must be at least 0": question.sample < 0,
+    }
+    return next((problem for problem, is_present in problems.items() if is_present), "")
 
 
 def _to_list(values: Any) -> Any:

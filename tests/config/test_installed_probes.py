@@ -157,8 +157,18 @@ def test_a_stored_audit_opens_without_its_probe(tmp_path: Path, stored: dict[str
         ("fingerprint_inputs", "return [{1}]", "'fingerprint_inputs' of the probe 'toy' returned a value that JSON"),
         ("ask_next", "return 1", "'ask_next' of the probe 'toy' returned a value of the type int"),
         ("ask_next", "return Question('a', ())", "Question whose 'unit' is of the type str; it must be tuple"),
-        ("ask", "yield Question((1,), ())", "must return questions whose unit consists of texts"),
-        ("ask", "yield Question(('a',), ('text', 5))", "must return questions whose unit consists of texts"),
+        ("count_calls", "return (9, 5)", "two whole numbers from 0, the smaller one first"),
+        ("count_calls", "return (-1, 5)", "two whole numbers from 0, the smaller one first"),
+        ("ask", "yield Question((1,), ASKED)", "'ask' of the probe 'toy' returned a Question whose unit does not"),
+        ("ask", "yield Question(ASKED, ASKED)", "returned a Question whose unit does not consist of texts"),
+        ("ask", "yield Question(('a',), ())", "returned a Question without messages"),
+        ("ask", "yield Question(('a',), ('text',))", "returned a Question with a message that is no Message"),
+        ("ask", "yield Question(('a',), (Message('user', 5),))", "with a message that is no Message of two texts"),
+        ("ask", "yield Question(('a',), (Message('boss', 'Do'),))", "with the role system, user or assistant"),
+        ("ask", "yield Question(('a',), ASKED, temperature=7)", "whose temperature is 7; it must be from 0 to 2"),
+        ("ask", "yield Question(('a',), ASKED, temperature=float('nan'))", "whose temperature is nan; it must be"),
+        ("ask", "yield Question(('a',), ASKED, max_tokens=0)", "whose max_tokens is 0; it must be at least 1"),
+        ("ask_next", "return Question(('a',), ASKED, -1)", "whose sample is -1; it must be at least 0"),
         ("ask", "yield Question(('a',), (), max_tokens='5')", "whose 'max_tokens' is of the type str; it must be int"),
         ("read", "return Reading(5, 'ok')", "Reading whose 'outcome' is of the type str; it must be Outcome"),
         ("headline", "return Headline(5)", "Headline whose 'sentence' is of the type int; it must be str"),
@@ -168,8 +178,9 @@ def test_a_stored_audit_opens_without_its_probe(tmp_path: Path, stored: dict[str
 def test_a_hook_with_a_wrong_result_is_named_with_its_probe(
     packages: Path, tmp_path: Path, hook: str, body: str, message: str
 ) -> None:
-    module = TOY_MODULE.replace("import Needs", "import Headline, Needs, Question")
-    (packages / "toy.py").write_text(f"{module}\n    def {hook}(self, *arguments):\n        {body}\n")
+    module = TOY_MODULE.replace("import Needs", "import Headline, Message, Needs, Question")
+    asked = "ASKED = (Message('user', 'Why?'),)"
+    (packages / "toy.py").write_text(f"{module}\n    def {hook}(self, *arguments):\n        {body}\n\n{asked}\n")
     source = installed_probes.list_probe_sources()["old"]
     probe = installed_probes.InstalledProbe(source.load()(), installed_probes.ProbeSource("toy", "x", "1", source.load))
     audit: Any = ProbeAudit(settings=None, config=load(tmp_path, "direct = {}"), survey=None)  # type: ignore[arg-type]
@@ -189,8 +200,9 @@ def test_a_hook_with_a_wrong_result_is_named_with_its_probe(
 
 
 def test_a_question_with_a_structure_that_is_not_declared_is_refused(packages: Path) -> None:
-    module = f"{TOY_MODULE}\n    def ask(self, *arguments):\n        yield Question(('a',), (), schema=Reading)\n"
-    (packages / "toy.py").write_text(module.replace("import Needs", "import Needs, Question"))
+    question = "Question(('a',), (Message('user', 'Why?'),), schema=Reading)"
+    module = f"{TOY_MODULE}\n    def ask(self, *arguments):\n        yield {question}\n"
+    (packages / "toy.py").write_text(module.replace("import Needs", "import Message, Needs, Question"))
     source = installed_probes.list_probe_sources()["old"]
     probe = installed_probes.InstalledProbe(source.load()(), source)
     with pytest.raises(ProbeError, match="'Reading', which is not in the probe's list of schemas"):
