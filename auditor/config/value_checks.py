@@ -22,6 +22,8 @@ from auditor.config.credential_hosts import is_metadata_host
 DEFAULT_ENCODER = "all-MiniLM-L6-v2"
 """The sentence encoder of audits that name none; it is for English texts."""
 PLURAL_NAMES = {"a string": "strings", "a table": "tables", "a whole number": "whole numbers", "a number": "numbers"}
+NOT_EMPTY = " that is not empty"
+"""Bounds of a text or a list with at least one character or item, as a phrase."""
 NUMBER_BOUNDS = ("ge", "gt", "le", "lt")
 """Names under which pydantic keeps the bounds of a number."""
 FURTHER_FIELDS = "list_further_fields"
@@ -36,7 +38,7 @@ def describe_type(annotation: Any) -> str:
         return " or ".join(dict.fromkeys(describe_type(member) for member in union_members(base)))
     origin, arguments = typing.get_origin(base), typing.get_args(base)
     if origin is Literal:
-        return _join_alternatives([f'"{value}"' for value in arguments])
+        return _join_alternatives([f'"{value}"' if isinstance(value, str) else str(value) for value in arguments])
     if base in SCALAR_NAMES:
         return SCALAR_NAMES[base] + _format_bounds(constraints, " characters" if base is str else "")
     if base is date:
@@ -45,9 +47,10 @@ def describe_type(annotation: Any) -> str:
         return f"a list of {len(arguments)} values, each {describe_type(arguments[0])}"
     if origin in (list, tuple, set, frozenset):
         item_description = describe_type(arguments[0])
-        return f"a list of {PLURAL_NAMES.get(item_description, f'values, each {item_description}')}" + _format_bounds(
-            constraints, " items"
-        )
+        items = PLURAL_NAMES.get(item_description, f"values, each {item_description}")
+        if (bounds := _format_bounds(constraints, " items")) == NOT_EMPTY:
+            return f"a non-empty list of {items}"
+        return f"a list of {items}{bounds}"
     if field_types(base) or base is dict or (isinstance(origin, type) and issubclass(origin, Mapping)):
         return "a table"
     return "another value"
@@ -154,7 +157,7 @@ def _format_bounds(constraints: list[Any], unit: str) -> str:
     low, high = bounds.get("ge", bounds.get("min_length")), bounds.get("le", bounds.get("max_length"))
     above, below = bounds.get("gt"), bounds.get("lt")
     if unit and low == 1 and high is None:
-        return " that is not empty"
+        return NOT_EMPTY
     if low is not None and high is not None:
         return f" from {low:,} to {high:,}{unit}"
     bound_phrases = [(above, "greater than"), (low, "at least"), (below, "less than"), (high, "at most")]

@@ -203,6 +203,7 @@ def test_answers_to_unknown_questions_are_refused(server: FakeServer, storage: s
         ({"contradiction": "judge"}, "Remove contradiction"),
         ({"rivals": ["bleu"]}, "Remove rivals"),
         ({"questions": "task"}, '"task" needs a task'),
+        ({"questions": "task", "paraphrases": 5}, '"task" needs a task'),
     ],
 )
 def test_settings_that_measure_nothing_are_refused(

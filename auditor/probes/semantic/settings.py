@@ -160,16 +160,16 @@ class SemanticProbe(ProbeSection):
 
     def check(self, config: AuditConfig) -> None:
         """Require a sentence encoder if wordings are compared, and helper models that the audit has."""
+        if self.questions == TASK_QUESTIONS and config.task is None:
+            raise ValueError(
+                'probes.semantic.questions: "task" needs a task, but the audit has none. How to fix: Add [task], or '
+                "name a file of questions."
+            )
         self._check_paraphrases(config)
         if self.paraphrases and self.rot and self.subject == "any":
             raise ValueError(
                 'probes.semantic.rot: rules of thumb are about what is right, but subject = "any". '
                 "How to fix: Set rot = false."
-            )
-        if self.questions == TASK_QUESTIONS and config.task is None:
-            raise ValueError(
-                'probes.semantic.questions: "task" needs a task, but the audit has none. How to fix: Add [task], or '
-                "name a file of questions."
             )
         if self.paraphrases and (self.encoder or config.embedding.model) == "none":
             raise ValueError(
