@@ -62,19 +62,21 @@ def configured_countries(probe: LogicProbe, survey: Survey) -> list[str]:
     """The countries configured for the probe; by default the survey's first one.
 
     Raises:
-        ConfigError: a country is not in this audit.
+        ConfigError: a country is not in this audit, or none is listed.
     """
     survey_countries = list(survey.countries)
     if probe.countries is None:
         return survey_countries[:1]
     if probe.countries == "all":
         return survey_countries
+    if not probe.countries:
+        raise ConfigError("probes.logic.countries: the list is empty, so nothing is compared.", "Name a country.")
     for name in probe.countries:
         if name not in survey_countries:
             raise ConfigError(
                 f"probes.logic.countries: the audit has no country '{name}'.", "Add it to survey.countries."
             )
-    return list(probe.countries)
+    return list(dict.fromkeys(probe.countries))
 
 
 def build_topic_set(config: AuditConfig, survey: Survey, country: str, cells: Iterable[Cell]) -> ItemSet:
