@@ -218,7 +218,10 @@ def _print_verification(verification: AuditVerification, *, is_unchanged: bool) 
                 f"Covered since {str(act.get('at'))[:10]}: the rows of an earlier version that were not in the chain."
             )
     if verification.records.n_replaced:
-        print_message(f"Replaced or deleted by commands: {pluralize(verification.records.n_replaced, 'record')}.")
+        print_message(
+            "Replaced or deleted by runs and commands, such as the stage of an audit: "
+            f"{pluralize(verification.records.n_replaced, 'record')}."
+        )
     if not verification.records.breaks:
         print_message(
             f"{verification.records.n_links} records are "
