@@ -14,7 +14,7 @@ SURVEY = Survey("s", "s", "s", "{topic} {country}", ("low", "high"), CELLS)
 
 
 def test_a_country_that_is_listed_twice_has_one_set() -> None:
-    """Its second set had the pairs of the first, so that each comparison was planned twice and recorded once."""
+    """Its second set had the key of the first, so that the run ended with an error of the database."""
     assert configured_countries(LogicProbe(countries=["Japan", "Germany", "Japan"]), SURVEY) == ["Japan", "Germany"]
 
 
