@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel
 
 from auditor.config.installed_probes import InstalledProbe, list_built_in_names, load_built_in, load_probe
-from auditor.domain import Trace
+from auditor.domain import Outcome, Trace
 from auditor.errors import ProbeError
 from auditor.probe_interface import ProbeAudit, ProbeResult
 from auditor.reports.data.agreement.over_models import FiguresByModel
@@ -136,9 +136,18 @@ def _measure_result_coverage(recorded: RecordedProbe) -> StageCoverage:
 
 
 def _count_planned(probe: InstalledProbe, audit: ProbeAudit[Any], recorded: Sequence[ProbeResult]) -> Counter[str]:
-    """Planned questions by model: the first ones, and those that followed recorded answers."""
+    """Planned questions by model: the first ones, and those that followed recorded answers.
+
+    A recorded question was planned also if it rests on an answer that was excluded later: it is not asked any more.
+    """
     units = probe.plan(audit)
-    planned = Counter({model: len(probe.ask(audit, model, units)) for model in probe.respondents(audit)})
+    planned = Counter[str]()
+    for model in probe.respondents(audit):
+        questions = {(question.unit, question.sample) for question in probe.ask(audit, model, units)}
+        if any(trace.outcome is Outcome.EXCLUDED for trace in audit.load_traces(model)):
+            results = [result for result in recorded if result.model == model and result.turn == 0]
+            questions |= {(result.unit, result.sample) for result in results}
+        planned[model] = len(questions)
     planned.update(result.model for result in recorded if result.turn > 0)
     return planned
 

@@ -147,6 +147,18 @@ def test_results_that_rest_on_an_excluded_answer_or_donor_leave_with_it(storage:
     assert without_donors.slope.n < n_norms
 
 
+@pytest.mark.parametrize("words", [[], ["--probe", "direct"]], ids=["all", "direct"])
+def test_an_audit_is_consistent_after_answers_that_results_rest_on_were_excluded(
+    storage: str, tmp_path: Path, words: Sequence[str]
+) -> None:
+    copy = tmp_path / "copy.db"
+    succeed("export", "backup", "-o", copy, "--storage", storage)
+    place = ["--storage", f"sqlite:///{copy}"]
+    country = open_audit(NAME, storage=storage).probe_results("reasoning")[0].unit[0]
+    succeed("exclude", NAME, "--model", "follows", "--country", country, "--reason", "A bug.", *words, *place)
+    succeed("verify", NAME, *place)
+
+
 def test_cells_without_a_donor_are_counted_though_norms_are_called_wrong_everywhere() -> None:
     """A score near 0 has a donor: it was counted, where both interventions were asked."""
     config = AuditConfig.model_validate(CONFIG)
