@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -46,12 +48,6 @@ def test_it_stops_as_early_as_it_may(n_assigned: int) -> None:
                 assert can_still_change(left, right, n_returned, n_assigned) == (len(ends) > 1)
 
 
-def test_votes_that_do_not_fit_are_refused() -> None:
-    for bad in ((-1, 0, 0, 3), (2, 1, 2, 3), (1, 1, 4, 3)):
-        with pytest.raises(ValueError, match="do not fit"):
-            can_still_change(*bad)
-
-
 def test_weighted_majority_by_hand() -> None:
     ratings = [[1, 1, 0, NAN, 1], [0, 1, 0, NAN, NAN], [0, 0, NAN, NAN, NAN]]
     # Weights 3, 1, 1 of 5: the first rater alone has the majority. Equal ones: two of three.
@@ -65,12 +61,6 @@ def test_half_the_weight_is_no_majority() -> None:
     # 0.1 + 0.2 is a little more than 0.3 in binary.
     assert np.isnan(weighted_majority([[1], [1], [0]], [0.1, 0.2, 0.3])).all()
     assert np.isnan(weighted_majority([[NAN, NAN]], [1])).all()
-
-
-@pytest.mark.parametrize("weights", [[1], [1, -1], [0, 0], [1, NAN]])
-def test_weights_that_do_not_fit_are_refused(weights: list[float]) -> None:
-    with pytest.raises(ValueError, match="2 numbers"):
-        weighted_majority([[1.0], [0.0]], weights)
 
 
 def test_agreement_with_others_by_hand() -> None:
@@ -182,11 +172,20 @@ def test_what_cannot_be_estimated_says_why(ratings: Floats, reason: str) -> None
     assert fit.labels().shape == (ratings.shape[1],)
 
 
-def test_malformed_input_raises() -> None:
-    with pytest.raises(ValueError, match="table"):
-        dawid_skene([1.0, 2.0])
-    with pytest.raises(ValueError, match="smoothing"):
-        dawid_skene([[1.0]], smoothing=0)
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        *((partial(can_still_change, *votes), "do not fit") for votes in ((-1, 0, 0, 3), (2, 1, 2, 3), (1, 1, 4, 3))),
+        *((partial(weighted_majority, [[1.0], [0.0]], weights), "2 numbers")
+          for weights in ([1], [1, -1], [0, 0], [1, NAN])),
+        *((partial(dawid_skene, [[1.0, 0.0], [1.0, 0.0], [0.0, 0.0]], groups=groups), "in one group")
+          for groups in ([[0, 1]], [[0, 1], [1, 2]], [[0], [1], [2], [3]])),
+        (partial(dawid_skene, [1.0, 2.0]), "table"), (partial(dawid_skene, [[1.0]], smoothing=0), "smoothing"),
+    ],
+)  # fmt: skip
+def test_votes_weights_ratings_and_groups_that_do_not_fit_are_refused(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()
 
 
 def test_dawid_and_skene_as_crowd_kit_estimates_them() -> None:
@@ -242,9 +241,3 @@ def test_a_group_has_one_vote_on_each_item_that_any_member_rated() -> None:
     ratings[0, :300] = ratings[1, 600:] = NAN  # one of the two copies is missing on most items
     fit = dawid_skene(ratings, groups=[[0, 1], [2], [3]])
     np.testing.assert_allclose(fit.posterior, dawid_skene(honest).posterior, atol=0.05)
-
-
-@pytest.mark.parametrize("groups", [[[0, 1]], [[0, 1], [1, 2]], [[0], [1], [2], [3]]])
-def test_groups_that_do_not_have_each_rater_once_are_refused(groups: list[list[int]]) -> None:
-    with pytest.raises(ValueError, match="in one group"):
-        dawid_skene([[1.0, 0.0], [1.0, 0.0], [0.0, 0.0]], groups=groups)

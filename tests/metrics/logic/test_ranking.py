@@ -75,13 +75,10 @@ def test_win_loss_rate_by_hand() -> None:
         ([[0, 1, 2]], r"\[0, 1\]"),
     ],
 )
-def test_wrong_comparisons_are_named(rows: list[list[float]], message: str) -> None:
+def test_wrong_comparisons_and_settings_are_named(rows: list[list[float]], message: str) -> None:
     for rank in (win_loss_rate, bradley_terry, elo):
         with pytest.raises(ValueError, match=message):
             rank(rows, 2)
-
-
-def test_wrong_settings_are_named() -> None:
     with pytest.raises(ValueError, match="prior"):
         bradley_terry([[0, 1, 1]], 2, prior=-1)
     with pytest.raises(ValueError, match="shuffles"):
