@@ -26,7 +26,7 @@ from tests.support.review_answers import rate_aspects
 CELL = Cell("Germany", "divorce")
 JUDGEMENT = {"norms": "a", "reasoning": "b", "score": 0.25}
 REVIEW = {**rate_aspects(logical_consistency=False), "justification": "because", "verdict": "INVALID"}
-MANY = settings(max_examples=300)
+MANY = settings(max_examples=150)
 
 hundredths = st.integers(-100, 100).map(lambda i: i / 100)
 minus = st.sampled_from("-−–‑﹣")

@@ -46,7 +46,7 @@ def test_a_choice_is_read_or_left(text: str, read: str | None) -> None:
     assert parse_answer_line(CHOICE, CITIES, text) == read
 
 
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(
     st.integers(-(10**6), 10**6),
     DASHES,

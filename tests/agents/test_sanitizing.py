@@ -98,7 +98,7 @@ PIECES = (
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=20).map("".join))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_linear_patterns_take_out_what_the_plain_ones_do(text: str) -> None:
     assert sanitizing._strip_speaker_labels(text) == TURN.sub("", text)
     assert sanitizing._FENCE_LINE.sub("", text) == FENCE.sub("", text)

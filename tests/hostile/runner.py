@@ -146,7 +146,7 @@ def run_cases(
 
     Args:
         folder: where the databases are created.
-        large: whether texts of private-key headers have megabytes.
+        large: whether texts of private-key headers have a megabyte.
         at_once: how many run at the same time.
         budget_usd: budget of all cases together; None for no limit.
     """

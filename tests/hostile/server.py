@@ -99,7 +99,7 @@ def reply_of(choice: Mapping[str, str], request: Request, *, large: bool = False
     """The reply for the values of a case.
 
     Args:
-        large: whether a text of private-key headers has megabytes.
+        large: whether a text of private-key headers has a megabyte.
     """
     timing, headers = choice["timing"], choice["headers"]
     if timing in ("closed", "reset", "hang"):
@@ -107,7 +107,7 @@ def reply_of(choice: Mapping[str, str], request: Request, *, large: bool = False
     status = int(choice["status"])
     if status < 400 and status != 200:
         return _timed(timing, status, Body(b"", "text/plain"), ELSEWHERE)
-    body = body_of(choice, request.body, *([2_000_000] if large else []))
+    body = body_of(choice, request.body, *([1_000_000] if large else []))
     if choice["protocol"] in BATCHES:
         return Reply(status, raw=body.content)
     if headers == "wrong-type":

@@ -36,7 +36,7 @@ def test_each_case_is_as_expected(case_results: CaseResults, case: Case) -> None
 
 @pytest.mark.parametrize("protocol", CHATS if EVERYTHING else CHATS[:1])
 @pytest.mark.parametrize(("status", "body", "contact"), [("200", "pem", "known"), ("500", "error-pem", "first")])
-def test_megabytes_of_private_key_headers_do_not_block_the_event_loop(
+def test_a_megabyte_of_private_key_headers_does_not_block_the_event_loop(
     memory: Path, protocol: str, status: str, body: str, contact: str
 ) -> None:
     choice = dict.fromkeys(AXES, NONE) | {"protocol": protocol, "status": status, "body": body, "timing": "now"}
