@@ -143,7 +143,7 @@ def test_a_judge_without_a_usable_verdict_is_named(server: FakeServer, tmp_path:
         if request.schema == SURVEY_REVIEW and request.body["model"] == "scripted-b"
         else answer(request)
     )
-    output = run(tmp_path, config(server.url, 2, probes={"direct": {"samples": 1}}))
+    output = run(tmp_path, config(server.url, 2))
     assert output.returncode == 4
     assert "no usable answer from 'model-b' as a judge (9 of 9 are 'unparsed')" in output.stderr
 
@@ -151,7 +151,7 @@ def test_a_judge_without_a_usable_verdict_is_named(server: FakeServer, tmp_path:
 def test_the_reasons_are_in_status_and_in_errors(server: FakeServer, tmp_path: Path) -> None:
     assert auditor("errors", cwd=tmp_path).stderr.startswith("auditor: ")  # there is no database
     server.script = failing_model()
-    run(tmp_path, config(server.url, 2, judges=[], probes={"direct": {"samples": 1}}))
+    run(tmp_path, config(server.url, 2, judges=[]))
     status = auditor("status", cwd=tmp_path)
     assert "calls to 'model-a' failed (HTTP 400): Bad value" in status.stderr
     assert "auditor errors scripted" in status.stderr
@@ -177,7 +177,7 @@ def test_the_reasons_are_in_status_and_in_errors(server: FakeServer, tmp_path: P
 
 def test_failures_that_a_retry_resolved_are_listed_but_end_no_run(server: FakeServer, tmp_path: Path) -> None:
     server.script = lambda request: error(500, "busy") if request.number % 5 == 1 else answer(request)
-    output = run(tmp_path, config(server.url, 1, judges=[], probes={"direct": {"samples": 1}}))
+    output = run(tmp_path, config(server.url, 1, judges=[]))
     assert output.returncode == 0
     assert "busy" not in output.stderr
     [group] = json.loads(auditor("errors", "--json", cwd=tmp_path).stdout)

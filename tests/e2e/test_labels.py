@@ -104,14 +104,14 @@ def test_plain_text_and_import_give_a_task_the_same_corrected_accuracy(
 
 
 def test_labels_outlast_further_samples(server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    run_audit(config(server.url, probes={"direct": {"samples": 1}}), storage=storage)
+    run_audit(config(server.url), storage=storage)
     with open_database(storage) as db:
         audit = audits.get_audit(db, "scripted")
         draw_label_sample(db, audit, LabelKind.TRACE, 27)
         session = LabellingSession(db, audit, "ada")
         for sampled in session.sample[:5]:
             session.save(sampled.unit, "VALID")
-    run_audit(config(server.url, probes={"direct": {"samples": 1}}), storage=storage)
+    run_audit(config(server.url), storage=storage)
     with open_database(storage) as db:
         assert draw_label_sample(db, audit, LabelKind.TRACE).n_sampled == 27  # the same run changes nothing
 

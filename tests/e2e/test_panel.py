@@ -50,34 +50,48 @@ def fail_sometimes(request: Request) -> Reply:
     return answer(request)
 
 
+def assert_settles_alike(
+    server: FakeServer, folder: Path, survey: dict[str, Any], n_assigned: int, panel: dict[str, Any]
+) -> tuple[AuditConfig, str, list[Verdict], list[Verdict]]:
+    """Check that an adaptive panel of six models settles what all judges do, and asks less.
+
+    Returns its audit and database, its verdicts, and those of all judges.
+    """
+    server.script = fail_sometimes
+    full_storage, adaptive_storage = (f"sqlite:///{folder / name}.db" for name in ("full", "lean"))
+    run_audit(config(server.url, 6, survey=survey, panel=panel), storage=full_storage)
+    adaptive = config(server.url, 6, survey=survey, panel={**panel, "adaptive": True})
+    run_audit(adaptive, storage=adaptive_storage)
+    (all_verdicts, all_conflicts), (few_verdicts, few_conflicts) = stored(full_storage), stored(adaptive_storage)
+    assert len(few_verdicts) < len(all_verdicts)
+    assert majorities(few_verdicts, n_assigned) == majorities(all_verdicts, n_assigned)
+    outcome = {c.id: (c.winner, c.state, c.seats) for c in all_conflicts}
+    assert {c.id: (c.winner, c.state, c.seats) for c in few_conflicts} == outcome
+    return adaptive, adaptive_storage, few_verdicts, all_verdicts
+
+
 @pytest.mark.parametrize(
     "panel", [{}, {"vote": "weighted", "weights": {f"model-{x}": 1 + 0.3 * i for i, x in enumerate("abcdef")}}]
 )
 def test_adaptive_panels_settle_alike_and_ask_less(server: FakeServer, tmp_path: Path, panel: dict[str, Any]) -> None:
-    server.script = fail_sometimes
     survey = {"source": "wvs7-sample", "countries": ["Germany"], "topics": ["homosexuality", "divorce"]}
-    audit: dict[str, Any] = {"models": 6, "survey": survey, "probes": {"direct": {"samples": 1}}}
-    full_storage, adaptive_storage = (f"sqlite:///{tmp_path / name}.db" for name in ("full", "lean"))
-    run_audit(config(server.url, **audit, panel=panel), storage=full_storage)
-    run_audit(config(server.url, **audit, panel={**panel, "adaptive": True}), storage=adaptive_storage)
-    (all_verdicts, all_conflicts), (few_verdicts, few_conflicts) = stored(full_storage), stored(adaptive_storage)
-    assert len(few_verdicts) < len(all_verdicts)
+    audit, storage, few_verdicts, all_verdicts = assert_settles_alike(server, tmp_path, survey, 5, panel)
     verdict_by_trace = {(v.judge, v.model, v.cell, v.sample): v for v in all_verdicts}
     for v in few_verdicts:
         assert v.turn == verdict_by_trace[v.judge, v.model, v.cell, v.sample].turn
         assert v.always == (v.turn < 3)
-    assert majorities(few_verdicts, 5) == majorities(all_verdicts, 5)
-    outcome = {c.id: (c.winner, c.state, c.seats) for c in all_conflicts}
-    assert {c.id: (c.winner, c.state, c.seats) for c in few_conflicts} == outcome
-    with open_database(adaptive_storage, create=False) as db:
+    with open_database(storage, create=False) as db:
         status = load_audit_status(db, audits.get_audit(db, "scripted"))
-    [reviews] = [
-        r for r in open_audit("scripted", storage=adaptive_storage).report().coverage.total if r.stage == "review"
-    ]
+    [reviews] = [r for r in open_audit("scripted", storage=storage).report().coverage.total if r.stage == "review"]
     assert status["verdicts_planned"] == reviews.planned == len(few_verdicts)
     requests_before = len(server.requests)
-    run_audit(config(server.url, **audit, panel={**panel, "adaptive": True}), storage=adaptive_storage)
+    run_audit(audit, storage=storage)
     assert len(server.requests) - requests_before <= sum(v.outcome is Outcome.CLIENT_ERROR for v in few_verdicts)
+
+
+def test_adaptive_changes_no_outcome_of_incomplete_panels(server: FakeServer, tmp_path: Path) -> None:
+    _, _, few_verdicts, _ = assert_settles_alike(server, tmp_path, JAPAN, 3, {"judges_per_trace": 3})
+    assert Counter(v.always for v in few_verdicts)[True] == 3 * 6 * 2
 
 
 def test_no_judge_is_of_the_authors_family(server: FakeServer, storage: str) -> None:
@@ -239,17 +253,3 @@ def test_an_incomplete_panel_has_equal_shares_and_loses_nothing(server: FakeServ
     requests_before = len(server.requests)
     run_audit(audit, storage=storage)
     assert len(server.requests) == requests_before
-
-
-def test_adaptive_changes_no_outcome_of_incomplete_panels(server: FakeServer, tmp_path: Path) -> None:
-    server.script = fail_sometimes
-    audit: dict[str, Any] = {"models": 6, "probes": {"direct": {"samples": 1}}, "survey": JAPAN}
-    full_storage, adaptive_storage = (f"sqlite:///{tmp_path / name}.db" for name in ("full", "lean"))
-    run_audit(config(server.url, **audit, panel={"judges_per_trace": 3}), storage=full_storage)
-    run_audit(config(server.url, **audit, panel={"judges_per_trace": 3, "adaptive": True}), storage=adaptive_storage)
-    (all_verdicts, all_conflicts), (few_verdicts, few_conflicts) = stored(full_storage), stored(adaptive_storage)
-    assert len(few_verdicts) < len(all_verdicts)
-    assert Counter(v.always for v in few_verdicts)[True] == 3 * 6 * 2
-    assert majorities(few_verdicts, 3) == majorities(all_verdicts, 3)
-    outcome = {c.id: (c.winner, c.state, c.seats) for c in all_conflicts}
-    assert {c.id: (c.winner, c.state, c.seats) for c in few_conflicts} == outcome

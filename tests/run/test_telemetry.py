@@ -207,7 +207,7 @@ def collector() -> Iterator[Collector]:
 
 def small_audit(server: FakeServer, **changes: Any) -> AuditConfig:
     survey = {"source": "wvs7-sample", "countries": ["Germany"], "topics": ["divorce", "abortion"]}
-    return config(server.url, 2, survey=survey, probes={"direct": {"samples": 1}}, **changes)
+    return config(server.url, 2, survey=survey, **changes)
 
 
 def attributes_of(record: Any) -> dict[str, Any]:
