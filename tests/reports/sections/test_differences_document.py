@@ -116,6 +116,20 @@ def test_a_difference_that_lost_samples_could_reverse_is_about_the_shared_cells(
     assert ("Lost samples could reverse 1 of these." in several) == is_open
 
 
+@pytest.mark.parametrize(("bound_low", "exit_code"), [(-0.2, 4), (0.1, 3)])
+def test_a_model_that_lost_samples_could_show_to_be_no_worse_does_not_fail_a_gate(
+    db: Database, bound_low: float, exit_code: int
+) -> None:
+    save_imported_audit(db, "one", {"near": 0.05, "far": 0.5})
+    comparison = compare(db, "one:near", "one:far")
+    bounds = BoundedEstimate(0.4, 42, reason="too few", bound_low=bound_low, bound_high=0.6)
+    pair = change(comparison.pairs[0], worst_case=WorstCaseDifferences(mae=bounds, pearson_r=bounds))
+    assert pair.mae.change == "worse"
+    gate = decide_comparison(change(comparison, pairs=[pair]), fail_if_worse=True)
+    assert gate.exit_code == exit_code
+    assert ("lost samples could reverse this" in gate.reasons[0]) is (exit_code == 4)
+
+
 @pytest.mark.parametrize("n_more", [0, 1])
 def test_details_are_left_out_for_many_pairs_with_a_remark(near_and_far: DifferenceReport, n_more: int) -> None:
     pairs = near_and_far.pairs * (MAX_DETAILED_PAIRS + n_more)

@@ -18,6 +18,7 @@ from auditor.reports.data.coverage.counts import (
     count_versions_by_model,
     describe_unanswered,
 )
+from auditor.reports.data.coverage.lost_samples import has_unknown_sign
 from auditor.reports.data.differences.schema import DifferenceReport, SeriesPairDifferences, UnpairedModel
 from auditor.reports.data.gates.estimates import (
     COMPLETION_GATE,
@@ -271,6 +272,7 @@ def _describe_unpaired(model: UnpairedModel) -> str:
 
 UNFINISHED_REASON = "an audit has not finished"
 HIDDEN_CHANGE_REASON = "more samples were lost than such a comparison allows, so a change could be hidden"
+REVERSIBLE_REASON = "it is further from people on the cells that both answered, but lost samples could reverse this"
 
 
 def _find_untested_reason(pair: SeriesPairDifferences, *, is_unfinished: bool) -> str | None:
@@ -279,9 +281,11 @@ def _find_untested_reason(pair: SeriesPairDifferences, *, is_unfinished: bool) -
         return UNFINISHED_REASON
     if pair.mae.difference.adjusted_p_value is None and not _is_no_change(pair.mae.difference):
         return pair.mae.difference.reason or "there is no test"
-    if pair.worst_case is not None and pair.mae.change != "worse":
+    if pair.worst_case is None:
+        return None
+    if pair.mae.change != "worse":
         return HIDDEN_CHANGE_REASON
-    return None
+    return REVERSIBLE_REASON if has_unknown_sign(pair.worst_case.mae) else None
 
 
 def _is_no_change(difference: Estimate) -> bool:
