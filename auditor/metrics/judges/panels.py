@@ -131,8 +131,8 @@ class PanelAccuracy(NamedTuple):
     """Accuracy of the strict majority of a trace's verdicts; `n` counts labelled traces with one."""
     best: int
     gain: Estimate
-    """The majority's accuracy minus that of the best judge, on all traces that each decides. The best judge is chosen
-    by the same labels, so its accuracy is too high, and the gain too low, where judges are alike."""
+    """The majority's accuracy minus that of the best judge, on the traces that both decide; `n` counts these. The best
+    judge is chosen by the same labels, so its accuracy is too high, and the gain too low, where judges are alike."""
     independent: Estimate
     """Accuracy of a majority of judges with the same sensitivity and specificity whose errors are independent."""
     loss: Estimate
@@ -168,25 +168,29 @@ def panel_accuracy(
     share = np.nanmean(table, axis=0) if valid_shares is None else np.asarray(valid_shares)[is_labelled]
     majority = np.where(share == 0.5, np.nan, (share > 0.5).astype(np.float64))
     moments = _sum_hits(np.vstack([table, majority]), truth, weight)
-    labelled = moments.sum(axis=0)[[0, 2]]  # labels VALID, and INVALID, of each judge and of the majority
+    totals = moments.sum(axis=0)
+    labelled = totals[[0, 2]]  # labels VALID, and INVALID, of each judge and of the majority
     usable = np.flatnonzero((labelled[:, :-1] > 0).all(axis=0))
     if len(usable) < 2 or not (labelled[:, -1] > 0).all():
         return None
+    best = int(usable[np.argmax((totals[1] + totals[3])[usable] / (totals[0] + totals[2])[usable])])
+    both = np.where(np.isnan(table[best] + majority), np.nan, [table[best], majority])
+    n, n_both = int((~np.isnan(majority)).sum()), int((~np.isnan(both[0])).sum())
     is_member = ~np.isnan(table) if panels is None else np.asarray(panels, dtype=np.bool_)[:, is_labelled]
     members, panel_of = np.unique(is_member[usable], axis=1, return_inverse=True)
     in_panel = np.eye(members.shape[1])[panel_of.ravel()] * weight[:, None]
-    columns = [*usable.tolist(), len(table)]
-    flat = np.hstack(
-        [moments[:, :, columns].reshape(len(truth), -1), in_panel * truth[:, None], in_panel * (1 - truth)[:, None]]
-    )
+    columns = np.dstack([moments[:, :, [*usable, len(table)]], _sum_hits(both, truth, weight)])
+    n_columns = columns.shape[2]
+    flat = np.hstack([columns.reshape(len(truth), -1), in_panel * truth[:, None], in_panel * (1 - truth)[:, None]])
 
     def compute(sums: Floats) -> Floats:
-        """The majority's accuracy, each judge's, and that of independent judges, shape (replicates, judges + 2)."""
-        hits = sums[:, : 4 * len(columns)].reshape(len(sums), 4, len(columns))
-        n_positive, n_negative = np.split(sums[:, 4 * len(columns) :], 2, axis=1)
+        """The accuracies of the majority; of the best judge and the majority on the traces that both decide; and of
+        independent judges, shape (replicates, 4)."""
+        hits = sums[:, : 4 * n_columns].reshape(len(sums), 4, n_columns)
+        n_positive, n_negative = np.split(sums[:, 4 * n_columns :], 2, axis=1)
         with np.errstate(invalid="ignore", divide="ignore"):
-            accuracy = (hits[:, 1] + hits[:, 3]) / (hits[:, 0] + hits[:, 2])
-            rates = hits[:, [1, 3], :-1] / hits[:, [0, 2], :-1]
+            accuracy = ((hits[:, 1] + hits[:, 3]) / (hits[:, 0] + hits[:, 2]))[:, -3:]
+            rates = hits[:, [1, 3], :-3] / hits[:, [0, 2], :-3]
         right, decided = np.zeros(len(sums)), np.zeros(len(sums))
         for number, judges in enumerate(members.T):
             for side, n_labels in enumerate((n_positive, n_negative)):
@@ -199,10 +203,10 @@ def panel_accuracy(
     codes = [np.unique(np.asarray(names)[is_labelled], return_inverse=True)[1].ravel() for names in units.values()]
     cells = np.unique(np.stack(codes), axis=1, return_inverse=True)[1].ravel()
     replicates = compute(leave_one_out_sums(flat, cells))
-    unit, n = "cell" if len(units) > 1 else next(iter(units)), int((~np.isnan(majority)).sum())
-    best, of_majority, of_independent = int(np.argmax(value[:-2])), len(usable), len(usable) + 1
+    unit = "cell" if len(units) > 1 else next(iter(units))
+    of_majority, of_best, of_majority_with_best, of_independent = range(4)
 
-    def estimate(plus: int, minus: int | None = None) -> Estimate:
+    def estimate(plus: int, minus: int | None = None, n: int = n) -> Estimate:
         """The estimate of one column, or of a difference of two."""
         figures = [column[..., plus] - (0 if minus is None else column[..., minus]) for column in (value, replicates)]
         bounds = (0.0 if minus is None else -1.0, 1.0)
@@ -210,8 +214,10 @@ def panel_accuracy(
 
     return PanelAccuracy(
         estimate(of_majority),
-        int(usable[best]),
-        estimate(of_majority, best),
+        best,
+        estimate(of_majority_with_best, of_best, n_both)
+        if n_both
+        else Estimate(None, 0, reason="the best judge and the majority decide no trace together"),
         estimate(of_independent),
         estimate(of_majority, of_independent),
     )

@@ -304,7 +304,7 @@ def describe_panel_accuracy(quality: JudgeQualityReport) -> Iterator[str]:
     decided = judged = ""
     if panel.accuracy.majority.n < quality.labels:
         decided = f" that it decides ({panel.accuracy.majority.n:,} of {quality.labels:,} with a label)"
-        judged = " on all traces that it judged,"
+        judged = " on the traces that both decide,"
     yield (
         f"The panel’s majority agrees with people on {format_share(panel.accuracy.majority.value)} of the traces"
         f"{decided}. Compared with its best judge, {panel.best_judge},{judged} this is "

@@ -110,6 +110,19 @@ def test_judges_that_judge_other_traces_have_panels_of_their_own() -> None:
     assert panel_accuracy(verdicts[:1], truth, units, np.ones(6000)) is None
 
 
+def test_the_majority_is_compared_with_the_best_judge_on_the_traces_that_both_decide() -> None:
+    """Ties are on hard traces, where the best judge errs more often: leaving them out is no gain."""
+    verdicts, truth, units = _draw_panel(np.random.default_rng(5), 0.0, 6000)
+    verdicts[np.arange(6000) % 5, np.arange(6000)] = np.nan
+    panel = known(panel_accuracy(verdicts, truth, units, np.ones(6000)))
+    share = np.nanmean(verdicts, axis=0)
+    both = ~np.isnan(verdicts[panel.best]) & (share != 0.5)
+    hits = [(row[both] == truth[both]).mean() for row in (share > 0.5, verdicts[panel.best])]
+    assert panel.gain.n == both.sum()
+    assert panel.gain.value == pytest.approx(hits[0] - hits[1])
+    assert known(panel.gain.value) < known(panel.majority.value) - 0.75 - 0.02
+
+
 def test_an_adaptive_panel_is_as_accurate_as_the_full_one() -> None:
     """Two of three judges are asked, and the third one where they differ: the traces that they agree on are easier."""
     verdicts, truth, units = _draw_panel(np.random.default_rng(6), 0.0, 6000)
