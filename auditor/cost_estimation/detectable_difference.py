@@ -18,6 +18,7 @@ from auditor.metrics.intervals.variance_components import (
     detectable_difference,
     estimate_components,
     influence_values,
+    sampling_part,
 )
 from auditor.metrics.people.alignment import MAE, PEARSON, Statistic
 from auditor.reports.data.agreement.sensitivity import sampling_variances
@@ -138,10 +139,10 @@ def _difference_components(
         scores: of the two series, shape (cells,) each.
         noise: variance of each cell's mean score over its samples, by series; None where it is not known.
     """
-    (first, first_slopes), (second, second_slopes) = (influence_values(statistic, column, truth) for column in scores)
+    first, second = (influence_values(statistic, column, truth)[0] for column in scores)
     variances = [
-        slopes**2 * variance
-        for slopes, variance in zip((first_slopes, second_slopes), noise, strict=True)
+        sampling_part(statistic, column, truth, variance)
+        for column, variance in zip(scores, noise, strict=True)
         if variance is not None
     ]
     sampling = sum(variances[1:], variances[0]) if variances else None

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from auditor.metrics.intervals.estimate import UPPER_QUANTILE, Floats
 from auditor.metrics.intervals.special_functions import find_root, nctdtr, stdtrit
 from auditor.metrics.people.alignment import BIAS, MAE, PEARSON, Statistic
+from auditor.metrics.people.survey_error import folded_mean
 
 SOURCES = ("country", "topic", "cell", "sample")
 POWER = 0.8
@@ -102,6 +103,26 @@ def influence_values(statistic: Statistic, scores: Floats, truth: Floats) -> tup
         r = float((x * y).mean())
         return r + x * y - r * (x**2 + y**2) / 2, (y - r * x) / float(scores.std())
     raise ValueError("influence values are known for BIAS, MAE and PEARSON")
+
+
+def sampling_part(statistic: Statistic, scores: Floats, truth: Floats, sampling_variances: Floats) -> Floats:
+    """Variance of each influence value that is due to sampling a cell's answers, shape (n,).
+
+    Noise as large as the errors makes absolute errors larger more than it makes them vary, so that of MAE is smaller
+    than the slopes say: by how much the same noise once more would raise the variance of absolute errors (simulation
+    extrapolation, Cook & Stefanski 1994; by the means of folded normals), at least that of noise around 0, 1 - 2 / pi.
+
+    Args:
+        sampling_variances: variance of each score over samples, shape (n,).
+    """
+    slopes = influence_values(statistic, scores, truth)[1]
+    part = slopes**2 * sampling_variances
+    mean_part = float(part.mean())
+    if statistic is not MAE or mean_part <= 0:
+        return part
+    error = scores - truth
+    rise = float(folded_mean(error, np.sqrt(sampling_variances)).mean()) ** 2 - float(np.abs(error).mean()) ** 2
+    return part * max(1 - 2 / np.pi, 1 - rise / mean_part)
 
 
 def estimate_components(

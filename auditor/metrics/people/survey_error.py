@@ -93,7 +93,7 @@ def extrapolate_absolute(differences: ArrayLike, standard_errors: ArrayLike) -> 
     weights = np.vander([-1.0], EXTRAPOLATION_DEGREE + 1)[0] @ fit
     corrected = np.zeros_like(difference)
     for weight, multiple in zip(weights, ERROR_MULTIPLES, strict=True):
-        corrected += weight * _folded_mean(difference, multiple**0.5 * error)
+        corrected += weight * folded_mean(difference, multiple**0.5 * error)
     return corrected
 
 
@@ -110,7 +110,7 @@ def sampling_floor_of_mae(standard_errors: ArrayLike) -> float:
     return float((2 / np.pi) ** 0.5 * known.mean()) if len(known) else float("nan")
 
 
-def _folded_mean(mean: Floats, sd: Floats) -> Floats:
+def folded_mean(mean: Floats, sd: Floats) -> Floats:
     """The mean of the absolute value of a normal variable; the absolute mean where the SD is 0."""
     safe_sd = np.where(sd > 0, sd, 1.0)
     z = mean / safe_sd

@@ -17,6 +17,7 @@ from auditor.metrics.intervals.variance_components import (
     estimate_components,
     influence_values,
     language_variance,
+    sampling_part,
     sizes_for_half_error,
 )
 from auditor.metrics.people.alignment import BIAS, MAE, PEARSON, RMSE, Statistic
@@ -95,6 +96,19 @@ def test_influence_values_follow_the_figure(statistic: Statistic) -> None:
         assert (figure - values.mean()) / step == pytest.approx(slopes[i] / 300, abs=1e-5)
     with pytest.raises(ValueError, match="influence values"):
         influence_values(RMSE, scores, truth)
+
+
+@pytest.mark.parametrize(("bias", "spread", "noise"), [(0.0, 0.15, 0.1), (0.0, 0.05, 0.1), (0.3, 0.05, 0.05)])
+def test_the_sampling_part_of_a_mean_absolute_error_is_what_more_samples_would_remove(
+    bias: float, spread: float, noise: float
+) -> None:
+    """Around 0, noise also makes absolute errors larger, so that more samples remove less of their variance."""
+    rng = np.random.default_rng(3)
+    error = rng.normal(bias, spread, 40_000)
+    scores = error + rng.normal(0, noise, len(error))
+    part = sampling_part(MAE, scores, np.zeros(len(error)), np.full(len(error), noise**2))
+    expected = np.abs(scores).var() - np.abs(error).var()
+    assert part.mean() == pytest.approx(expected, rel=0.05)
 
 
 def test_the_choice_of_languages_adds_its_variance_over_their_number() -> None:

@@ -20,6 +20,7 @@ from auditor.metrics.intervals.variance_components import (
     estimate_components,
     influence_values,
     language_variance,
+    sampling_part,
     sizes_for_half_error,
 )
 from auditor.metrics.people.alignment import BIAS, MAE, PEARSON, Statistic
@@ -252,11 +253,11 @@ def _build_variance_row(
         reason = "r is undefined"
     components = None
     if reason is None:
-        values, slopes = influence_values(VARIANCE_STATISTICS[figure], scores, truth)
+        statistic = VARIANCE_STATISTICS[figure]
+        values, _ = influence_values(statistic, scores, truth)
         noise = sampling_variances(source.variance_matrix[column][is_complete], n_samples)
-        components = estimate_components(
-            values, countries, topics, None if noise is None else slopes**2 * noise, mean_samples
-        )
+        part = None if noise is None else sampling_part(statistic, scores, truth, noise)
+        components = estimate_components(values, countries, topics, part, mean_samples)
         reason = None if components else "effects of countries, topics and cells cannot be separated on these cells"
     has_languages = components is not None and language_scores is not None and method == Method.DIRECT
     if components is not None and language_scores is not None and has_languages:
