@@ -171,7 +171,10 @@ def list_preferences(report: Report) -> Sequence[ListItem]:
     rankings = [ranking for ranking in report.tiers if ranking.by == "MAE"]
     same = [ranking for ranking in rankings[1:] if _has_same_winner(ranking, rankings[0])]
     items = [
-        ListItem(describe_preference(ranking), "positive" if list_candidates(ranking) else "unclear")
+        ListItem(
+            describe_preference(ranking),
+            "positive" if list_candidates(ranking) and not ranking.open_by_losses else "unclear",
+        )
         for ranking in rankings
         if ranking not in same
     ]
@@ -185,6 +188,7 @@ def _has_same_winner(ranking: TierRanking, other: TierRanking) -> bool:
     """Whether one and the same model alone may be the best in both rankings, among several, by one method."""
     candidates = list_candidates(ranking)
     is_comparable = ranking.method == other.method and min(len(ranking.rows), len(other.rows)) > 1
+    is_comparable &= not (ranking.open_by_losses or other.open_by_losses)
     return is_comparable and len(candidates) == 1 and candidates == list_candidates(other)
 
 
@@ -199,12 +203,19 @@ def describe_left_out(ranking: TierRanking, beginning: str = "Not compared") -> 
     return f"{beginning}: {join_first(names, 'model')}." if names else ""
 
 
+def describe_open_by_losses(ranking: TierRanking) -> str:
+    """Name the models that lost samples could show to be closer, in a sentence; empty without any."""
+    if not ranking.open_by_losses:
+        return ""
+    return f"Lost samples could reverse this for {join_first(ranking.open_by_losses, 'model')}."
+
+
 def describe_closest(report: Report) -> str:
     """Name the models with the smallest mean absolute error over all countries, and those that are not compared."""
     rankings = [ranking for ranking in report.tiers if ranking.by == "MAE" and ranking.scope == ALL_COUNTRIES]
     for ranking in rankings:
         if closest := _describe_closest(ranking):
-            return " ".join(filter(None, (closest, describe_left_out(ranking))))
+            return " ".join(filter(None, (closest, describe_open_by_losses(ranking), describe_left_out(ranking))))
     beginning = "The models are not compared with each other, for lack of scores"
     return next(filter(None, (describe_left_out(ranking, beginning) for ranking in rankings)), "")
 
@@ -215,10 +226,11 @@ def _describe_closest(ranking: TierRanking) -> str:
     if len(ranking.rows) < 2 or not candidates:
         return ""
     compared = f" of {format_count(len(ranking.rows))} compared models" if ranking.left_out else ""
+    compared += ", on the cells that all answered" if ranking.open_by_losses else ""
     if len(candidates) == 1:  # without the error: it is of the cells of all models, each model's own is shown
         return f"Closest to people{compared}: {candidates[0]}."
     if len(candidates) == len(ranking.rows):
-        return f"No {'compared ' if compared else ''}model is shown to be closer to people than another."
+        return f"No {'compared ' if ranking.left_out else ''}model is shown to be closer to people than another."
     names = join_first(candidates)
     return f"Closest to people{compared}: {names}. No one of them is shown to be closer than the others."
 
@@ -237,13 +249,17 @@ def describe_preference(ranking: TierRanking) -> str:
         return f"{scope}, {leader.model} is the only model with enough scores ({criterion} {value}, {size})."
     models = "all ranked models" if ranking.left_out else "all models"
     cells = f"The comparison uses the {pluralize(ranking.cells, 'cell')} that {models} share."
-    cells = " ".join(filter(None, (cells, describe_left_out(ranking))))
+    cells = " ".join(filter(None, (describe_open_by_losses(ranking), cells, describe_left_out(ranking))))
     leads = f"{leader.model} has the {'highest' if ranking.by == 'r' else 'lowest'} {criterion} ({value})"
     if leader.may_be_best is None:
         return f"{scope}, {leads}. It is not known whether it is the best: {ranking.reason}. {cells}"
     other_candidates = [model for model in list_candidates(ranking) if model != leader.model]
     if not other_candidates:
-        claim = leads if ranking.by == "r" else f"prefer {leader.model}: its {criterion} is the lowest ({value})"
+        claim = (
+            leads
+            if ranking.by == "r" or ranking.open_by_losses
+            else f"prefer {leader.model}: its {criterion} is the lowest ({value})"
+        )
         return f"{scope}, {claim}. {_describe_lead(ranking)} {cells}"
     n_worse = len(ranking.rows) - 1 - len(other_candidates)
     worse = "The other model is worse." if n_worse == 1 else f"The other {format_count(n_worse)} models are worse."

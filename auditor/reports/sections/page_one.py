@@ -121,8 +121,9 @@ def _choose_model(report: Report) -> Iterator[Text]:
         if ranking.by == "MAE" and ranking.scope == ALL_COUNTRIES and len(ranking.rows) > 1 and candidates:
             method = f" by {ranking.method} scores" if has_methods else ""
             if len(candidates) == 1:
+                lowest = "lowest on the cells that all answered" if ranking.open_by_losses else "lowest"
                 choice = "one of the compared models" if ranking.left_out else "one model"
-                yield f"If you choose {choice}{method}, prefer {candidates[0]}: its mean absolute error is lowest."
+                yield f"If you choose {choice}{method}, prefer {candidates[0]}: its mean absolute error is {lowest}."
             else:
                 names = join_first(candidates)
                 data = method or " by these data"

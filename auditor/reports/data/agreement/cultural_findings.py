@@ -129,6 +129,9 @@ def _build_place_row(
             error = estimate_over_cells(statistic, x, y, clusters, n_comparisons)
         return with_missing_reason(error, missing_reason)
 
+    mae_bounds = None
+    if not has_rescaled_scores(method):
+        mae_bounds = samples.bound_mae(source.score_matrix[column], source.survey_scores, in_place)
     return GroupErrorRow(
         name=name,
         model=model,
@@ -143,9 +146,7 @@ def _build_place_row(
             replace(estimate_over_cells(PEARSON, x, y, clusters), value=r.value), missing_r_reason(r, missing_reason)
         ),
         lost_samples=samples.count_lost(in_place),
-        mae_bound_low=samples.bound_mae_below(source.score_matrix[column], source.survey_scores, in_place)
-        if not has_rescaled_scores(method)
-        else None,
+        mae_bound_low=None if mae_bounds is None else mae_bounds[0],
     )
 
 

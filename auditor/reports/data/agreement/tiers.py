@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from auditor.metrics.intervals.estimate import Estimate
 from auditor.metrics.people.alignment import MAE, PEARSON
 from auditor.metrics.people.tiers import ModelTiers, model_tiers
+from auditor.reports.data.coverage.lost_samples import has_large_loss
 from auditor.reports.data.report_model import ModelName, ReportModel
 from auditor.reports.data.report_source import RESCALED_SCORES_REASON, ReportSource, has_rescaled_scores
 from auditor.reports.document import Column
@@ -63,6 +65,9 @@ class TierRanking(ReportModel):
     """Best model first."""
     left_out: dict[str, str]
     """Models that are not ranked, and why."""
+    open_by_losses: list[str] = Field(default_factory=list)
+    """Models that are worse by MAE on the scored cells, but perhaps not over all planned samples: lost ones (more than
+    5% of a model's) could make their error smaller than that of a model that may be the best."""
     reason: str | None
     """Why there are no tiers."""
 
@@ -140,6 +145,7 @@ def _build_ranking(
     )
     names = [source.columns[i][1] for i in ranked]
     rows = _build_tier_rows(names, tiers)
+    is_best = {i: bool(row.may_be_best) for i, row in zip(ranked, rows, strict=True) if row.may_be_best is not None}
     return TierRanking(
         scope=scope,
         method=method,
@@ -151,8 +157,31 @@ def _build_ranking(
             rows, key=lambda row: (row.value is None, -(row.value or 0.0) if criterion == "r" else row.value or 0.0)
         ),
         left_out=left_out,
+        open_by_losses=_find_open_by_losses(source, is_best, is_ranked_on) if criterion == "MAE" else [],
         reason=_missing_tiers_reason(names, tiers, criterion),
     )
+
+
+def _find_open_by_losses(source: ReportSource, is_best: Mapping[int, bool], in_scope: NDArray[np.bool_]) -> list[str]:
+    """Names of models that are not among the best, but could be closer than one of these over all planned samples.
+
+    Args:
+        is_best: whether each ranked model may be the best, by its index in `source.columns`.
+        in_scope: cells of the scope with a score of people, shape (cells,).
+    """
+    counts, truth = source.sample_counts, source.survey_scores
+    is_lossy = {i: has_large_loss(counts[i].count_lost(in_scope)) for i in is_best}
+    bounds = {i: counts[i].bound_mae(source.score_matrix[i], truth, in_scope) for i in is_best}
+
+    def could_be_closer(i: int, best: int) -> bool:
+        if not (is_lossy[i] or is_lossy[best]):
+            return False
+        first, second = bounds[i], bounds[best]
+        return first is None or second is None or first[0] <= second[1]
+
+    best_models = [i for i in is_best if is_best[i]]
+    others = [i for i in is_best if not is_best[i]]
+    return [source.columns[i][1] for i in others if any(could_be_closer(i, best) for best in best_models)]
 
 
 def _missing_tiers_reason(names: Sequence[str], tiers: ModelTiers, criterion: str) -> str | None:

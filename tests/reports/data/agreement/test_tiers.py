@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
+import itertools
+from dataclasses import replace
 
+import numpy as np
+import pytest
+
+from auditor.domain import CellScore
 from auditor.reports.data.agreement.tiers import ALL_COUNTRIES, TierRanking, build_tier_rankings
+from auditor.reports.data.report_source import load_source
 from auditor.reports.sections.agreement import describe_preference
 from auditor.storage.database import Database
+from auditor.storage.records import load_records, replace_records
 from tests.reports.conftest import save_scores
 from tests.support.synthetic_audit import COUNTRIES, TOPICS
 
@@ -58,3 +65,30 @@ def test_a_model_with_few_scores_is_not_ranked(db: Database) -> None:
     part = next(p for p in rank_two_models(db, WEST, share=0.5) if p.scope == ALL_COUNTRIES and p.by == "MAE")
     assert list(part.left_out) == ["local"]
     assert [row.model for row in part.rows] == ["fair"]
+
+
+def rank_with_losses(db: Database, n_lost: int, lossy: str = "bad") -> TierRanking:
+    """The ranking of a model near people and one with large errors, one of which lost samples in every cell."""
+    rng = np.random.default_rng(5)
+    truth = {cell: float(rng.uniform(-0.6, 0.6)) for cell in CELLS}
+    scores: dict[tuple[str, str, str], float | None] = {}
+    for (cell, people), (model, spread) in itertools.product(truth.items(), (("good", 0.05), ("bad", 0.4))):
+        scores[model, *cell] = float(np.clip(people + rng.normal(0, spread), -1, 1))
+    source = save_scores(db, dict(truth), scores)
+    rows = [
+        replace(row, n_ok=4, n_planned=4 + (n_lost if row.model == lossy else 0))
+        for row in load_records(db, source.audit.id, CellScore)
+    ]
+    db.write(lambda connection: replace_records(connection, source.audit.id, CellScore, rows))
+    rankings = build_tier_rankings(load_source(db, source.audit.name))
+    return next(p for p in rankings if p.scope == ALL_COUNTRIES and p.by == "MAE")
+
+
+@pytest.mark.parametrize(("lossy", "n_lost", "expected"), [("bad", 0, []), ("bad", 4, ["bad"]), ("good", 4, ["bad"])])
+def test_a_model_that_lost_samples_could_show_to_be_closer_is_named(
+    db: Database, lossy: str, n_lost: int, expected: list[str]
+) -> None:
+    ranking = rank_with_losses(db, n_lost, lossy)
+    assert [row.may_be_best for row in ranking.rows] == [True, False]
+    assert ranking.open_by_losses == expected
+    assert ("prefer good" in describe_preference(ranking)) is (not expected)

@@ -180,12 +180,13 @@ def test_with_low_coverage_a_gate_fails_only_whatever_the_lost_answers_are(
         assert find_gate(report, name, too_few, figure.subject).verdict is with_too_few
 
 
-def test_the_smallest_mae_over_lost_samples_is_that_of_the_best_possible_answers() -> None:
+def test_the_bounds_of_mae_over_lost_samples_are_those_of_the_best_and_worst_possible_answers() -> None:
     """Of two samples each: all usable; one lost, which can reach people's score; both lost; one that cannot."""
     counts = SampleCounts(np.array([2.0, 1, 0, 1]), np.full(4, 2.0), np.zeros(4, dtype=np.bool_))
     scores, truth = np.array([0.5, 0.4, np.nan, 1.0]), np.array([0.0, 0.1, -0.3, -0.5])
-    assert counts.bound_mae_below(scores, truth, np.ones(4, dtype=np.bool_)) == pytest.approx((0.5 + 0 + 0 + 0.5) / 4)
-    assert counts.bound_mae_below(scores, truth, np.zeros(4, dtype=np.bool_)) is None
+    expected = ((0.5 + 0 + 0 + 0.5) / 4, (0.5 + 0.6 + 1.3 + 1.5) / 4)
+    assert counts.bound_mae(scores, truth, np.ones(4, dtype=np.bool_)) == pytest.approx(expected)
+    assert counts.bound_mae(scores, truth, np.zeros(4, dtype=np.bool_)) is None
 
 
 def test_figures_whose_own_answers_are_all_usable_fail_as_with_enough_coverage(report: Report) -> None:
