@@ -13,6 +13,7 @@ import json
 import math
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any
 
@@ -267,6 +268,10 @@ async def _read_response(response: httpx.Response, exchange: HttpExchange | None
                 raise UnreadableResponse("a stream that breaks off before the end of the answer")
             body = json.dumps(joined).encode()
             response.headers = httpx.Headers({"content-type": "application/json"})
+        elif (charset := response.charset_encoding or "utf-8").lower() != "utf-8":  # gateways; JSON should be UTF-8
+            with suppress(LookupError, UnicodeDecodeError):
+                body = body.decode(charset).encode()
+                response.headers = httpx.Headers({"content-type": "application/json"})
         exchange.json_body = parse_json_object(body)
     read_response = httpx.Response(response.status_code, headers=response.headers, content=body)
     if read_response.headers.get("content-type") == "application/json":

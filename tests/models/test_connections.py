@@ -376,6 +376,13 @@ async def test_text_is_decoded_with_the_declared_charset(content_type: str | Non
     assert (await read(body, content_type=content_type)).text == '{"a": "é"}'
 
 
+@pytest.mark.parametrize("charset", ["latin-1", "iso-8859-1", "utf-8"])
+async def test_json_in_another_declared_charset_is_an_answer(charset: str) -> None:
+    CURRENT_EXCHANGE.set(exchange := HttpExchange())
+    response = await read('{"a": "é"}'.encode(charset), content_type=f"application/json; charset={charset}")
+    assert (response.json(), response.text, exchange.json_body) == ({"a": "é"}, '{"a": "é"}', {"a": "é"})
+
+
 async def test_a_successful_response_is_recorded_as_json_and_must_be_json() -> None:
     CURRENT_EXCHANGE.set(exchange := HttpExchange())
     assert (await read(b'\xef\xbb\xbf{"a": 1}')).json() == {"a": 1}
