@@ -98,17 +98,67 @@ def test_influence_values_follow_the_figure(statistic: Statistic) -> None:
         influence_values(RMSE, scores, truth)
 
 
-@pytest.mark.parametrize(("bias", "spread", "noise"), [(0.0, 0.15, 0.1), (0.0, 0.05, 0.1), (0.3, 0.05, 0.05)])
-def test_the_sampling_part_of_a_mean_absolute_error_is_what_more_samples_would_remove(
-    bias: float, spread: float, noise: float
+def draw_scores(
+    rng: np.random.Generator, error: np.ndarray, noise: float, n_samples: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean scores of cells over samples, and the estimated variances of these means; people's scores are 0."""
+    samples = error[:, None] + rng.normal(0, noise * n_samples**0.5, (len(error), n_samples))
+    return samples.mean(axis=1), samples.var(axis=1, ddof=1) / n_samples
+
+
+ERRORS_AND_NOISE = [
+    (0.0, 0.15, 0.1),
+    (0.0, 0.05, 0.1),
+    (0.0, 0.0, 0.3),
+    (0.3, 0.05, 0.05),
+    (0.1, 0.05, 0.1),
+    (0.2, 0.0, 0.1),
+]
+
+
+@pytest.mark.parametrize("n_samples", [2, 5])
+@pytest.mark.parametrize(("bias", "spread", "noise"), ERRORS_AND_NOISE)
+def test_the_sampling_part_of_a_mean_absolute_error_is_about_what_more_samples_would_remove(
+    bias: float, spread: float, noise: float, n_samples: int
 ) -> None:
     """Around 0, noise also makes absolute errors larger, so that more samples remove less of their variance."""
+    rng = np.random.default_rng(3)
+    error = rng.normal(bias, spread, 40_000)
+    scores, variances = draw_scores(rng, error, noise, n_samples)
+    expected = np.abs(scores).var() - np.abs(error).var()
+    part = sampling_part(MAE, scores, np.zeros(len(error)), variances).mean()
+    assert 0.6 < part / expected < 1.35
+
+
+@pytest.mark.parametrize(("bias", "spread", "noise"), [(0.0, 0.15, 0.1), (0.0, 0.05, 0.1), (0.3, 0.05, 0.05)])
+def test_the_sampling_part_is_exact_for_normal_errors_around_0_and_for_errors_larger_than_noise(
+    bias: float, spread: float, noise: float
+) -> None:
     rng = np.random.default_rng(3)
     error = rng.normal(bias, spread, 40_000)
     scores = error + rng.normal(0, noise, len(error))
     part = sampling_part(MAE, scores, np.zeros(len(error)), np.full(len(error), noise**2))
     expected = np.abs(scores).var() - np.abs(error).var()
     assert part.mean() == pytest.approx(expected, rel=0.05)
+
+
+def test_cells_whose_error_is_exactly_0_have_a_sampling_part() -> None:
+    """Scores of few values: an error of 0 has no slope, but its noise is as large as that of others."""
+    scores = np.tile([-0.5, 0.0, 0.0, 0.5], 10)
+    part = sampling_part(MAE, scores, np.zeros(40), np.full(40, 0.125)).mean()
+    assert part >= (1 - 2 / np.pi) * 0.125
+    assert part <= np.abs(scores).var()
+
+
+@pytest.mark.parametrize("statistic", [BIAS, MAE, PEARSON])
+def test_constant_answers_have_no_sampling_part(statistic: Statistic) -> None:
+    truth = np.linspace(-0.5, 0.5, 12)
+    assert not sampling_part(statistic, truth**2, truth, np.zeros(12)).any()
+
+
+def test_the_sampling_part_of_one_cell_is_that_of_its_noise() -> None:
+    [part] = sampling_part(MAE, np.array([0.5]), np.array([0.0]), np.array([0.01]))
+    assert part == pytest.approx(0.01, rel=1e-4)
 
 
 def test_the_choice_of_languages_adds_its_variance_over_their_number() -> None:
