@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 import typer
 
 from auditor.console.options import (
+    CountryCodesOption,
     NewAuditOption,
     RegionsOption,
     StorageOption,
@@ -74,6 +75,7 @@ def import_scores(
     audit: NewAuditOption,
     regions: RegionsOption = "western",
     question: QuestionOption = None,
+    country_codes: CountryCodesOption = None,
     strict: StrictOption = False,
     storage: StorageOption = None,
 ) -> None:
@@ -86,7 +88,14 @@ def import_scores(
     """
     with show_reading_bar(file.name):
         counts = import_recorded_scores(
-            file, survey=survey, audit=audit, storage=storage, regions=regions, question=question, is_strict=strict
+            file,
+            survey=survey,
+            audit=audit,
+            storage=storage,
+            regions=regions,
+            question=question,
+            is_strict=strict,
+            country_codes=country_codes,
         )
     _print_import_summary(audit, counts, "without a score: stored as failed answers; reports give their number")
     print_message(f"Next: {format_command('report', audit, storage=storage)}")
@@ -110,6 +119,7 @@ def import_traces(
     score: ScoreKeyOption = None,
     regions: RegionsOption = "western",
     question: QuestionOption = None,
+    country_codes: CountryCodesOption = None,
     strict: StrictOption = False,
     storage: StorageOption = None,
 ) -> None:
@@ -135,6 +145,7 @@ def import_traces(
             keys=keys,
             question=question,
             is_strict=strict,
+            country_codes=country_codes,
         )
     _print_import_summary(audit, counts, "without a readable score: the report gives their number by cause")
     verdicts_command = format_command("import", "verdicts", "FILE", "--audit", audit, storage=storage)

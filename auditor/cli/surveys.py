@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from auditor.atomic_files import write_atomically
-from auditor.console.options import JsonOption, output_file, resolve_output
+from auditor.console.options import CountryCodesOption, JsonOption, output_file, resolve_output
 from auditor.console.output import print_json, print_message, print_table
 from auditor.errors import UsageError
 from auditor.metrics.intervals.estimate import NORMAL_QUANTILE
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from auditor.domain import Survey, SurveyCell
     from auditor.surveys.microdata import FileReading
     from auditor.surveys.preview import ColumnPreview, FilePreview
+    from auditor.surveys.share_tables import ShareTableSurvey
 
 
 MAX_VALUES_SHOWN = 8
@@ -76,6 +77,7 @@ def import_survey_file(
     high: Annotated[
         int | None, typer.Option("--high", help="With --shares: code of the answer in the last column of shares, pK.")
     ] = None,
+    country_codes: CountryCodesOption = None,
     force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
 ) -> None:
     """Convert an official file or a table of shares to a survey.
@@ -88,10 +90,16 @@ def import_survey_file(
     """
     target = resolve_output(output_path, f"{name or file.stem + '.survey'}.csv")
     if shares:
-        _import_shares(file, target, name, low, high, overwrite=force)
+        imported = import_share_table(file, low, high, name or target.stem, country_codes)
+        _write_shares(imported, target, overwrite=force)
         return
     if low is not None or high is not None:
         raise UsageError("--low and --high describe a table of shares.", "Add --shares, or remove them.")
+    if country_codes is not None:
+        raise UsageError(
+            "--country-codes describes a table of shares.",
+            f'Add --shares, or write country_codes = "{country_codes}" in the mapping.',
+        )
     _import_microdata(file, target, name, mapping, seed, overwrite=force)
 
 
@@ -149,11 +157,8 @@ def _shorten(texts: Sequence[str]) -> str:
     return ", ".join([*texts[:MAX_VALUES_SHOWN], *omitted])
 
 
-def _import_shares(
-    file: Path, target: Path, name: str | None, low: int | None, high: int | None, *, overwrite: bool
-) -> None:
-    """Import a table of shares, and print what was read."""
-    imported = import_share_table(file, low, high, name or target.stem)
+def _write_shares(imported: ShareTableSurvey, target: Path, *, overwrite: bool) -> None:
+    """Write a survey that was made from a table of shares, and print what was read."""
     written = write_survey(imported.survey, target, shares=imported.distributions, overwrite=overwrite)
     n_groups = sum(map(len, imported.distributions.groups.values()))
     print_message(

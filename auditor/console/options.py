@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 
@@ -272,6 +272,12 @@ RegionsOption: TypeAlias = Annotated[
         "--regions",
         metavar="G",
         help="Groups of countries: a built-in grouping, or a file with the columns country,region.",
+    ),
+]
+CountryCodesOption: TypeAlias = Annotated[
+    Literal["iso-3166-numeric"] | None,
+    typer.Option(
+        "--country-codes", help="What numbers in the column country mean; without it, a number stops the import."
     ),
 ]
 StrictOption: TypeAlias = Annotated[

@@ -226,7 +226,7 @@ class _LabelReader:
         survey = audits.load_audit_survey(db, audit)
         self._kind = kind
         self._source = source
-        self._spell: Callable[[str], str] = make_country_speller(survey)
+        self._spell_country: Callable[[str], str] = make_country_speller(survey, source)
         self._spell_topic: Callable[[str], str] = make_topic_speller(survey)
         names = list_part_names(kind)
         position = names.index("model") if "model" in names else None
@@ -277,7 +277,7 @@ class _LabelReader:
         if name in ("sample", "left", "right"):
             return str(row.integer(name))
         if name == "country":
-            return "" if self._is_task else self._spell(row.required_text(name))
+            return "" if self._is_task else self._spell_country(row.required_text(name))
         if name == "topic" and not self._is_task:
             return self._spell_topic(row.required_text(name))
         return self._spell_model(row.required_text(name)) if name == "model" else row.required_text(name)

@@ -36,7 +36,13 @@ from auditor.storage.database import Database, open_database
 from auditor.storage.exclusions import load_exclusions
 from auditor.storage.records import save_records
 from auditor.surveys import builtin_surveys, group_countries, load_survey
-from auditor.surveys.countries import country_code, make_country_speller, make_topic_speller
+from auditor.surveys.countries import (
+    COUNTRY_CODES_ADVICE,
+    CountryCodes,
+    country_code,
+    make_country_speller,
+    make_topic_speller,
+)
 from auditor.surveys.recorded_verdicts import read_recorded_verdicts
 from auditor.surveys.selection import add_donors, keep_cells
 from auditor.surveys.table_formats import NA
@@ -178,6 +184,7 @@ def import_scores(
     regions: str = "western",
     question: str | None = None,
     is_strict: bool = False,
+    country_codes: CountryCodes | None = None,
 ) -> ImportedScores:
     """Store a file of scores as an audit. An earlier import of the same name is replaced.
 
@@ -191,6 +198,7 @@ def import_scores(
         regions: groups of countries to compare, as in `surveys.group_countries`.
         question: the question that the models were asked; None if it is not known.
         is_strict: whether a row that does not match the survey is an error.
+        country_codes: what numbers mean in the column `country`, unless the survey has them.
 
     Raises:
         ImportFileError: a row cannot be used; the message names it, and nothing is stored.
@@ -198,7 +206,8 @@ def import_scores(
     """
     require_audit_name(audit)
     truth = load_survey(survey)
-    table = read_score_table(file, make_country_speller(truth), make_topic_speller(truth))
+    spell = make_country_speller(truth, file, country_codes, COUNTRY_CODES_ADVICE)
+    table = read_score_table(file, spell, make_topic_speller(truth))
     scores = table.average_samples()
     rows_by_cell = Counter[Cell]()
     for score, n_rows in zip(scores, table.group_sizes.tolist(), strict=True):
@@ -244,6 +253,7 @@ def import_traces(
     keys: LogKeys | None = None,
     question: str | None = None,
     is_strict: bool = False,
+    country_codes: CountryCodes | None = None,
 ) -> ImportedScores:
     """Store recorded answers as an audit. An earlier import of the same name is replaced, its verdicts included.
 
@@ -251,7 +261,7 @@ def import_traces(
         file: a table with `model,country,topic,sample,text[,score]`, a log of Inspect AI or results of promptfoo, or a
             folder of logs. An answer without a score is parsed in the format of the paper: "SCORE = x" at its end, or
             a refusal. An answer without text is a failed sample.
-        survey, audit, storage, regions, question, is_strict: as in `import_scores`.
+        survey, audit, storage, regions, question, is_strict, country_codes: as in `import_scores`.
         file_format, keys: as in `imports.recorded_answers.read_recorded_answers`.
 
     Raises:
@@ -259,7 +269,8 @@ def import_traces(
     """
     require_audit_name(audit)
     truth = load_survey(survey)
-    spell, spell_topic = make_country_speller(truth), make_topic_speller(truth)
+    spell = make_country_speller(truth, file, country_codes, COUNTRY_CODES_ADVICE)
+    spell_topic = make_topic_speller(truth)
     groups: dict[tuple[str, Cell], dict[int, Trace]] = defaultdict(dict)
     notes: list[str] = []
     for recorded_answer in read_recorded_answers(file, file_format, keys, notes.append):
@@ -339,7 +350,7 @@ def import_verdicts(file: Path, *, audit: str, storage: str | None = None) -> Im
                 "again: recorded answers are reused.",
             )
         survey = audits.load_audit_survey(db, stored_audit)
-        spellers = make_country_speller(survey), make_topic_speller(survey)
+        spellers = make_country_speller(survey, file), make_topic_speller(survey)
         judged = {
             (trace.model, trace.cell, trace.sample): trace.outcome for trace in results.load_traces(db, stored_audit.id)
         }

@@ -74,12 +74,15 @@ def load_recorded_verdicts(config: AuditConfig, survey: Survey) -> dict[str, dic
     judges = [judge for judge in config.judge_models if judge.verdicts is not None]
     authors = {model.unprefixed_model: model.name for model in config.models}
     cells = {survey_cell.cell for survey_cell in survey.cells}
-    spellers = make_country_speller(survey), make_topic_speller(survey)
-    rows_by_file = {
-        file: [verdict for _, verdict in read_recorded_verdicts(Path(file), *spellers, is_task=survey.task is not None)]
-        for file in {judge.verdicts or "" for judge in judges}
-    }
+    rows_by_file = {file: _read_verdicts(Path(file), survey) for file in {judge.verdicts or "" for judge in judges}}
     return {judge.name: _select_verdicts(judge, rows_by_file[judge.verdicts or ""], authors, cells) for judge in judges}
+
+
+def _read_verdicts(file: Path, survey: Survey) -> list[Verdict]:
+    """Read the verdicts of a file, with names as the survey spells them."""
+    spellers = make_country_speller(survey, file), make_topic_speller(survey)
+    rows = read_recorded_verdicts(file, *spellers, is_task=survey.task is not None)
+    return [verdict for _, verdict in rows]
 
 
 def describe_missing_answers(config: AuditConfig, survey: Survey, records: Mapping[str, ReplayRecord]) -> Iterator[str]:
@@ -161,7 +164,7 @@ def _load_record(model: ModelSection, survey: Survey) -> ReplayRecord:
         ImportFileError: the file cannot be read, has no row of the model, or has a cell and sample twice.
     """
     name, file = model.unprefixed_model, Path(model.answers or "")
-    spell_country, spell_topic = make_country_speller(survey), make_topic_speller(survey)
+    spell_country, spell_topic = make_country_speller(survey, file), make_topic_speller(survey)
     record: dict[tuple[Cell, int], str] = {}
     for row in read_rows(file, REPLAY_COLUMNS, ["score"]):
         if row.cells["model"] != name:

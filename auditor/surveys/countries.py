@@ -10,10 +10,11 @@ from collections import defaultdict
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from auditor.domain import Survey
 from auditor.domain.terms import COUNTRIES_BY_LANGUAGE
+from auditor.errors import ImportFileError
 from auditor.lazy_imports import import_when_used
 from auditor.surveys.table_formats import NA
 from auditor.text_safety import clean_name
@@ -50,6 +51,12 @@ _AMBIGUOUS_NAMES = {
 # Latin letters that Unicode does not decompose to a basic letter and an accent.
 _LATIN_LETTERS = str.maketrans({"ø": "o", "đ": "d", "ð": "d", "ł": "l", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th"})
 _NUMERIC_CODE = re.compile(r"([0-9]{1,3})(\.0+)?")
+CountryCodes = Literal["iso-3166-numeric"]
+"""What a user may say that numbers of countries are; other lists, such as Correlates of War, have other numbers."""
+COUNTRY_NAME_ADVICE = "Write the name of the country, or its letters in ISO 3166."
+COUNTRY_CODES_ADVICE = (
+    "If the numbers are those of ISO 3166, add --country-codes iso-3166-numeric. If not, write names."
+)
 MIN_NAME_SIMILARITY = 0.7
 """Ratio of `difflib` from which a known name is suggested for an unknown one."""
 _INVARIANT_PLURAL_ENDINGS = ("s", "sh", "ch", "ese", "hman", "woman", "men")
@@ -267,16 +274,39 @@ def _split_terms(text: str) -> tuple[str, ...]:
     return tuple(filter(None, text.split("|")))
 
 
-def make_country_speller(survey: Survey) -> Callable[[str], str]:
-    """Return a function that converts any spelling of a country to the survey's; other names stay as they are."""
-    by_code = {code: country for country in survey.countries if (code := country_code(country))}
+def is_country_number(name: str) -> bool:
+    """Whether a country is written as a number, whose meaning depends on the list that it is from."""
+    return any(char.isdigit() for char in name) and not any(char.isalpha() for char in name)
+
+
+def make_country_speller(
+    survey: Survey,
+    source: str | Path,
+    country_codes: CountryCodes | None = None,
+    number_advice: str = COUNTRY_NAME_ADVICE,
+) -> Callable[[str], str]:
+    """Return a function that converts any spelling of a country to the survey's; other names stay as they are.
+
+    Args:
+        source: the file whose countries are converted, for messages.
+        country_codes: what numbers mean; without it, the function raises ImportFileError for a number that is not the
+            survey's own spelling.
+        number_advice: how users fix such a number.
+    """
     survey_countries = set(survey.countries)
+    by_code = {
+        code: country
+        for country in survey.countries
+        if (code := country_code(country)) and (country_codes or not is_country_number(country))
+    }
 
     def spell(name: str) -> str:
         """Return a country in the survey's spelling; a name that is not in the survey stays as it is."""
-        if name == NA:  # as R writes a missing value: only a survey that has this name says that it is Namibia
-            return name
-        return name if name in survey_countries else by_code.get(country_code(name) or "", name)
+        if name == NA or name in survey_countries:
+            return name  # NA as R writes a missing value: only a survey that has this name says that it is Namibia
+        if country_codes is None and is_country_number(name):
+            raise ImportFileError(f"{source}: the country '{name}' is a number without a meaning.", number_advice)
+        return by_code.get(country_code(name) or "", name)
 
     return spell
 

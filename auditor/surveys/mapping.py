@@ -22,6 +22,7 @@ from auditor.config.sections import QuestionTemplate
 from auditor.config.validation_messages import explain_validation_error
 from auditor.errors import SurveyError, did_you_mean
 from auditor.input_files import read_toml
+from auditor.surveys.countries import CountryCodes
 from auditor.surveys.description import DATA_FOLDER, NonEmptyText, QuestionDescription, ScaleEnds, SurveyDescription
 
 MAPPING_SUFFIX = ".mapping.toml"
@@ -227,7 +228,7 @@ class SurveyMapping(SurveyDescription):
     """Whether the respondents of several waves are taken together."""
     blank: Literal["nonresponse", "not asked"] | None = None
     """What an empty answer means, unless nobody of the country, wave and ballot has an answer: that is not asked."""
-    country_codes: Literal["iso-3166-numeric"] | None = None
+    country_codes: CountryCodes | None = None
     """What numbers without labels mean in the country column; without it, only those of `countries` are known."""
     countries: Map[str, CountryEntry] = Field(default_factory=dict)
     """Country by value of the country column; under `missing`, a list of values that mean no country."""

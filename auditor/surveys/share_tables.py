@@ -11,7 +11,13 @@ from typing import NamedTuple
 
 from auditor.domain import Cell, Survey, SurveyCell
 from auditor.errors import ImportFileError, UsageError, pluralize
-from auditor.surveys.countries import country_key, country_name
+from auditor.surveys.countries import (
+    COUNTRY_CODES_ADVICE,
+    CountryCodes,
+    country_key,
+    country_name,
+    is_country_number,
+)
 from auditor.surveys.description import SurveyDescription, find_topic_families, topic_words
 from auditor.surveys.distributions import (
     EVERYONE,
@@ -53,7 +59,11 @@ class ShareTableSurvey:
 
 
 def import_share_table(
-    path: str | Path, low: int | None = None, high: int | None = None, name: str | None = None
+    path: str | Path,
+    low: int | None = None,
+    high: int | None = None,
+    name: str | None = None,
+    country_codes: CountryCodes | None = None,
 ) -> ShareTableSurvey:
     """Convert a table of shares to a survey: scores are means of the shares on the scale from -1 to +1.
 
@@ -66,6 +76,7 @@ def import_share_table(
         low, high: the answers that p1 and pK are the shares of, for a table whose rows have no scale; the first means
             never acceptable.
         name: the survey's name; by default the file's name without its suffix.
+        country_codes: what numbers mean in the column `country`.
 
     Raises:
         UsageError: the scale has another number of answers than the file.
@@ -82,7 +93,7 @@ def import_share_table(
         if not any(row.cells[column] for column in (*columns.shares, *columns.nonresponse)):
             n_not_asked += 1
             continue
-        parsed = _parse_row(row, columns)
+        parsed = _parse_row(row, columns, country_codes)
         cell = parsed.cell
         key = (cell.country, cell.topic, cell.dimension, cell.group)
         if key in by_key:
@@ -251,7 +262,7 @@ def _parse_scale(row: TextRow) -> AnswerScale:
     return scale
 
 
-def _parse_row(row: TextRow, columns: _ShareColumns) -> _ShareRow:
+def _parse_row(row: TextRow, columns: _ShareColumns, country_codes: CountryCodes | None) -> _ShareRow:
     """The shares of a row; raise ImportFileError for invalid ones."""
     dimension, group = row.cells["dimension"], row.cells["group"]
     if bool(dimension) != bool(group):
@@ -279,7 +290,7 @@ def _parse_row(row: TextRow, columns: _ShareColumns) -> _ShareRow:
     n_answered = n if n is None or nonresponse is None else max(1, round(n * (1 - nonresponse)))
     divided = tuple(share / sum(shares) for share in shares)
     cell = CellShares(
-        country=_parse_country(row),
+        country=_parse_country(row, country_codes),
         topic=row.required_text("topic"),
         dimension=dimension,
         group=group,
@@ -291,15 +302,18 @@ def _parse_row(row: TextRow, columns: _ShareColumns) -> _ShareRow:
     return _ShareRow(cell, scale, nonresponse, remainder, ROUNDING < abs(total - 1) <= SUM_TOLERANCE)
 
 
-def _parse_country(row: TextRow) -> str:
+def _parse_country(row: TextRow, country_codes: CountryCodes | None) -> str:
     """The country of a row; a code of ISO 3166 becomes its name. Raise ImportFileError where it is not certain."""
     text = row.required_text("country")
     if text == NA:
         raise row.make_cell_error(
             "country", "'NA' may be Namibia or a missing value", "Write Namibia, or remove the row."
         )
+    is_number = is_country_number(text)
+    if is_number and country_codes is None:
+        raise row.make_cell_error("country", f"{text} is a number without a meaning", COUNTRY_CODES_ADVICE)
     name = country_name(text)
-    if name is None and text.isdecimal():
+    if name is None and is_number:
         raise row.make_cell_error("country", f"{text} is not a country in ISO 3166", "Write the country's name.")
     return name or text
 

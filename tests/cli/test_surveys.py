@@ -57,6 +57,13 @@ def test_a_table_of_shares_is_a_survey(tmp_path: Path) -> None:
     show = auditor("surveys", "show", "my.csv", "--json", cwd=tmp_path)
     assert json.loads(show.stdout)["cells"][0]["score"] == pytest.approx(0.5)
     fail("surveys", "import", "table.csv", "--low", "1", cwd=tmp_path, code=2, message="Add --shares")
+    codes = ("--country-codes", "iso-3166-numeric")
+    fail("surveys", "import", "table.csv", *codes, cwd=tmp_path, code=2, message="in the mapping")
+    (tmp_path / "table.csv").write_text(table.replace("Japan", "392"), encoding="utf-8")
+    numbered = (*options, "--low", "1", "--high", "2", "--force")
+    fail(*numbered, cwd=tmp_path, code=1, message="392 is a number without a meaning")
+    succeed(*numbered, *codes, cwd=tmp_path)
+    assert (tmp_path / "my.csv").read_text(encoding="utf-8").splitlines()[1].startswith("Japan,")
 
 
 def test_show_as_json_has_statsmodels_figures(folder: Path) -> None:

@@ -43,7 +43,7 @@ from auditor.storage import audit_archive, audits, results
 from auditor.storage.database import open_database
 from auditor.storage.records import load_records
 from auditor.surveys import load_survey
-from tests.support.cli_runner import succeed
+from tests.support.cli_runner import fail, succeed
 from tests.support.docs_workspace import Letters
 from tests.support.forked_commands import start
 from tests.support.known import known
@@ -128,6 +128,22 @@ def test_a_score_of_an_answer_without_words_or_of_a_refusal_does_not_count(
     write(tmp_path / "t.csv", [row], IDENTITY, COLUMNS, ",")
     [recorded_answer] = read_recorded_answers(tmp_path / "t.csv")
     assert (recorded_answer.outcome, recorded_answer.score) == (outcome, None)
+
+
+def test_numbers_are_countries_of_iso_3166_only_if_the_user_says_so(tmp_path: Path, storage: str) -> None:
+    """276 is Germany in ISO 3166; in other lists, 380 is Sweden and 840 the Philippines."""
+    (tmp_path / "t.csv").write_text(TRACES.replace("DE", "276"), encoding="utf-8")
+    (tmp_path / "s.csv").write_text(f"{SCORES_HEADER}\na,276,divorce,direct,0.5\n", encoding="utf-8")
+    for command, file in (("traces", "t.csv"), ("scores", "s.csv")):
+        arguments = ("import", command, file, "--survey", "wvs7-sample", "--audit", command, "--storage", storage)
+        message = "the country '276' is a number without a meaning"
+        fail(*arguments, cwd=tmp_path, code=1, message=message)
+        imported = succeed(*arguments, "--country-codes", "iso-3166-numeric", "--strict", cwd=tmp_path)
+        assert "does not have" not in imported.stderr
+    (tmp_path / "v.csv").write_text(VERDICTS.replace("Germany", "276"), encoding="utf-8")
+    with pytest.raises(ImportFileError, match="'276' is a number without a meaning") as caught:
+        import_verdicts(tmp_path / "v.csv", audit="traces", storage=storage)
+    assert "--country-codes" not in caught.value.how_to_fix, "the command has no such option"
 
 
 def test_the_rest_of_the_survey_is_stored_as_donors(imported: str) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
+import re
 import subprocess
 import sys
 from importlib.metadata import version
@@ -10,6 +12,8 @@ from importlib.metadata import version
 import pycountry
 import pytest
 
+from auditor.domain import Cell
+from auditor.errors import ImportFileError
 from auditor.surveys import country_code, country_name_forms, load_survey
 from auditor.surveys.countries import (
     DATA_FOLDER,
@@ -17,6 +21,7 @@ from auditor.surveys.countries import (
     country_codes,
     fold_name,
     is_english_name,
+    make_country_speller,
     native_languages,
     suggest_country,
 )
@@ -174,3 +179,18 @@ def test_a_place_unknown_to_us_still_gives_its_own_name() -> None:
 )  # fmt: skip
 def test_a_country_s_main_languages(country: str, languages: tuple[str, ...]) -> None:
     assert native_languages(country) == languages
+
+
+@pytest.mark.parametrize("number", ["840", "840.0", "(840)", "８４０", "2"])
+def test_a_number_is_no_spelling_of_a_country_unless_the_survey_or_the_user_says_so(number: str) -> None:
+    survey = load_survey("wvs7-sample")
+    with pytest.raises(
+        ImportFileError, match=re.escape(f"f.csv: the country '{number}' is a number without a meaning")
+    ):
+        make_country_speller(survey, "f.csv")(number)
+    assert make_country_speller(survey, "f.csv", "iso-3166-numeric")("840") == "United States"
+    assert make_country_speller(survey, "f.csv")("USA") == "United States"
+    [cell] = [cell for cell in survey.cells if cell.cell == Cell("United States", "divorce")]
+    numbered = dataclasses.replace(survey, cells=(dataclasses.replace(cell, cell=Cell(number, "divorce")),))
+    assert make_country_speller(numbered, "f.csv")(number) == number
+    assert make_country_speller(numbered, "f.csv")("United States") == "United States", "840 may be the Philippines"

@@ -72,7 +72,7 @@ def test_rounded_shares_are_divided_by_their_sum_and_counted(tmp_path: Path) -> 
         ("Japan,divorce,50,,,1,0,0\nJapan,divorce,50,,,0,1,0", "line 3: Japan × divorce occurs twice"),
         ("Japan,divorce,50,sex,women,1,0,0", "no row has the shares of all respondents"),
         ("NA,divorce,,,,0.5,0.25,0.25", "'NA' may be Namibia or a missing value"),
-        ("999,divorce,,,,0.5,0.25,0.25", "999 is not a country in ISO 3166"),
+        ("999,divorce,,,,0.5,0.25,0.25", "999 is a number without a meaning"),
         ("Türkiye,war,,,,0.5,0.25,0.25\nTurkey,divorce,,,,1,0,0", "'Turkey' and 'Türkiye' are the same country"),
         ("Japan,divorce,,,,0.9,0.9,0.7", "the shares add up to 2.5, not to 1 (or to 100 in percent)"),
         ("Japan,divorce,,,,0.1,0.1,0.1", "the shares add up to 0.3, not to 1"),
@@ -161,10 +161,20 @@ def test_codes_become_names_and_columns_of_nonresponse_have_many_names(tmp_path:
     rows = "076,divorce,0.5,0.25,0.15,0.1\nJP,divorce,40,25,25,10\n"
     for name in ("DK/Refused", "Don’t know/No answer", "DON'T_KNOW", "No opinion"):
         path = write(tmp_path, rows, f"country,topic,p1,p2,p3,{name}\n")
-        imported = import_share_table(path, 1, 3)
+        imported = import_share_table(path, 1, 3, country_codes="iso-3166-numeric")
         assert [cell.cell.country for cell in imported.survey.cells] == ["Brazil", "Japan"]
         assert [cell.nonresponse for cell in imported.survey.cells] == pytest.approx([0.1, 0.1])
         assert not any("remainder" in note for note in imported.notes)
+
+
+@pytest.mark.parametrize("number", ["840", "840.0", "076", "1001"])
+def test_a_number_is_a_country_only_where_the_user_names_its_list(tmp_path: Path, number: str) -> None:
+    path = write(tmp_path, f"Japan,divorce,50,,,0.5,0.25,0.25\n{number},divorce,50,,,0.5,0.25,0.25\n")
+    with pytest.raises(ImportFileError, match=f"line 3, column 'country': {number} is a number without") as caught:
+        import_share_table(path, 1, 3)
+    assert "--country-codes iso-3166-numeric" in caught.value.how_to_fix
+    with pytest.raises(ImportFileError, match="999 is not a country in ISO 3166"):
+        import_share_table(write(tmp_path, "999,divorce,,,,0.5,0.25,0.25\n"), 1, 3, country_codes="iso-3166-numeric")
 
 
 def test_a_row_without_shares_is_of_a_question_that_was_not_asked(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def import_opinions(
     require_audit_name(audit)
     truth = group_countries(load_survey(survey), regions)
     distributions = load_distributions(survey)
-    reader = _OpinionReader(distributions, truth)
+    reader = _OpinionReader(distributions, truth, file)
     opinions = list(reader.read(file))
     if not opinions:
         raise ImportFileError(f"{file}: has no rows.", "Check that it is the right file.")
@@ -128,10 +128,10 @@ def _count_unmatched_opinions(
 class _OpinionReader:
     """Reads the rows of a file as opinions on the scale of a survey."""
 
-    def __init__(self, distributions: SurveyDistributions, survey: Survey) -> None:
+    def __init__(self, distributions: SurveyDistributions, survey: Survey, source: Path) -> None:
         self.groups = distributions.groups
         self.distributions = distributions
-        self.spell = make_country_speller(survey)
+        self.spell = make_country_speller(survey, source)
         self.spell_topic = make_topic_speller(survey)
         self.counts: Counter[str] = Counter()
         self.order_column = "order"
