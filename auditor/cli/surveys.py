@@ -26,6 +26,7 @@ from auditor.surveys import (
     write_survey,
 )
 from auditor.surveys.countries import country_code, country_name
+from auditor.surveys.country_columns import describe_unknown_names
 from auditor.surveys.description import DESCRIPTION_SUFFIX
 from auditor.surveys.importer import import_survey
 from auditor.surveys.mapping import load_mapping
@@ -128,14 +129,8 @@ def print_reading(reading: FileReading) -> None:
     named_values = [value for value in reading.country_values if value.country is not None]
     counts = Counter(value.source for value in named_values)
     print_message(f"  countries: {', '.join(f'{count} by {source}' for source, count in counts.items())}")
-    unknown_values = [value for value in named_values if value.is_unknown]
-    if unknown_values:
-        names = [
-            f"{value.country}: {value.describe_source()}, {pluralize(value.n_rows, 'row')}"
-            for value in unknown_values[:MAX_VALUES_SHOWN]
-        ]
-        omitted = [f"and {len(unknown_values) - len(names)} more"] if len(unknown_values) > len(names) else []
-        print_message(f"  names that are no known country: {'; '.join([*names, *omitted])}")
+    if unknown_names := describe_unknown_names(named_values):
+        print_message(f"  {unknown_names}")
     missing = [f"{kind} {count}" for kind, count in reading.answer_counts.items() if count]
     print_message(f"  answers without a score: {', '.join(missing) or 'none'}")
     print_message(

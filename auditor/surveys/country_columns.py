@@ -21,6 +21,8 @@ from auditor.surveys.table_formats import NA
 UNKNOWN_NAME = "unknown name"
 _TWO_LETTERS = re.compile(r"[A-Za-z]{2}")
 MAX_PROBLEMS_LISTED = 20
+MAX_NAMES_LISTED = 8
+"""Unknown names that one line of an import lists; `surveys preview` lists all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,17 @@ class CountryValue:
         """How the country was found; for an unknown name with the most similar known one, which takes 10 ms to find."""
         suggestion = suggest_country(self.country) if self.is_unknown and self.country else None
         return f"{self.source}, similar to {suggestion}" if suggestion else self.source
+
+
+def describe_unknown_names(values: Sequence[CountryValue]) -> str:
+    """Name the values that are no known country, though the survey has countries of these names; empty if none are."""
+    unknown_values = [value for value in values if value.country is not None and value.is_unknown]
+    names = [
+        f"{value.country}: {value.describe_source()}, {pluralize(value.n_rows, 'row')}"
+        for value in unknown_values[:MAX_NAMES_LISTED]
+    ]
+    omitted = [f"and {len(unknown_values) - len(names)} more"] if len(unknown_values) > len(names) else []
+    return f"names that are no known country: {'; '.join([*names, *omitted])}" if names else ""
 
 
 def separate_missing_na(column: DistinctValueColumn, mapping: SurveyMapping, path: Path) -> DistinctValueColumn:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
@@ -14,10 +15,12 @@ from auditor.errors import ImportFileError, UsageError, pluralize
 from auditor.surveys.countries import (
     COUNTRY_CODES_ADVICE,
     CountryCodes,
+    country_codes as find_codes,
     country_key,
     country_name,
     is_country_number,
 )
+from auditor.surveys.country_columns import UNKNOWN_NAME, CountryValue, describe_unknown_names
 from auditor.surveys.description import SurveyDescription, find_topic_families, topic_words
 from auditor.surveys.distributions import (
     EVERYONE,
@@ -168,7 +171,11 @@ class _ShareRow(NamedTuple):
 
 def _describe_rows(rows: Sequence[_ShareRow], n_small: int, n_not_asked: int) -> tuple[str, ...]:
     """Remarks on how rows were read."""
-    notes = []
+    n_by_country = Counter(row.cell.country for row in rows)
+    unknown_names = describe_unknown_names(
+        [CountryValue(name, None, n, name, UNKNOWN_NAME) for name, n in n_by_country.items() if not find_codes(name)]
+    )
+    notes = [unknown_names] if unknown_names else []
     if n_not_asked:
         notes.append(f"left out {pluralize(n_not_asked, 'row')} without any share: people were not asked")
     if n_rescaled := sum(row.is_rescaled for row in rows):

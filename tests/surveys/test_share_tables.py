@@ -177,6 +177,16 @@ def test_a_number_is_a_country_only_where_the_user_names_its_list(tmp_path: Path
         import_share_table(write(tmp_path, "999,divorce,,,,0.5,0.25,0.25\n"), 1, 3, country_codes="iso-3166-numeric")
 
 
+def test_names_that_are_no_country_are_listed_with_their_rows(tmp_path: Path) -> None:
+    names = ("Japan", "Total", "EU-28", "All countries", "Frnace", "Total")
+    rows = "".join(f"{name},topic {number},50,,,0.5,0.25,0.25\n" for number, name in enumerate(names))
+    [note] = import_share_table(write(tmp_path, rows), 1, 3).notes
+    assert note == (
+        "names that are no known country: Total: unknown name, 2 rows; EU-28: unknown name, 1 row; "
+        "All countries: unknown name, 1 row; Frnace: unknown name, similar to France, 1 row"
+    )
+
+
 def test_a_row_without_shares_is_of_a_question_that_was_not_asked(tmp_path: Path) -> None:
     rows = "Japan,divorce,50,,,0.5,0.25,0.25\nPeru,divorce,50,,,,,\nPeru,war,,,,,,\n"
     imported = import_share_table(write(tmp_path, rows), 1, 3)
