@@ -304,6 +304,7 @@ def describe_panel_accuracy(quality: JudgeQualityReport) -> Iterator[str]:
     decided = judged = ""
     if panel.accuracy.majority.n < quality.labels:
         decided = f" that it decides ({panel.accuracy.majority.n:,} of {quality.labels:,} with a label)"
+    if panel.accuracy.gain.n < quality.labels:
         judged = " on the traces that both decide,"
     yield (
         f"The panel’s majority agrees with people on {format_share(panel.accuracy.majority.value)} of the traces"

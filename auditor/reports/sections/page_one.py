@@ -120,14 +120,17 @@ def _choose_model(report: Report) -> Iterator[Text]:
         candidates = list_candidates(ranking)
         if ranking.by == "MAE" and ranking.scope == ALL_COUNTRIES and len(ranking.rows) > 1 and candidates:
             method = f" by {ranking.method} scores" if has_methods else ""
-            if len(candidates) == 1:
-                lowest = "lowest on the cells that all answered" if ranking.open_by_losses else "lowest"
+            if len(candidates) == 1 and not ranking.open_by_losses:
                 choice = "one of the compared models" if ranking.left_out else "one model"
-                yield f"If you choose {choice}{method}, prefer {candidates[0]}: its mean absolute error is {lowest}."
+                yield f"If you choose {choice}{method}, prefer {candidates[0]}: its mean absolute error is lowest."
             else:
-                names = join_first(candidates)
-                data = method or " by these data"
-                yield f"Do not choose between {names}{data}: each may have the lowest mean absolute error."
+                names = join_first([*candidates, *ranking.open_by_losses])
+                reason = (
+                    "lost samples could change their order"
+                    if ranking.open_by_losses
+                    else "each may have the lowest mean absolute error"
+                )
+                yield f"Do not choose between {names}{method or ' by these data'}: {reason}."
 
 
 def _halve_error(report: Report) -> Iterator[Text]:

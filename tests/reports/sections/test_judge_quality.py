@@ -18,7 +18,11 @@ from auditor.reports.data.report_source import ReportSource, load_source
 from auditor.reports.document import Document, Section
 from auditor.reports.output import render_document
 from auditor.reports.sections.caution import list_cautions
-from auditor.reports.sections.judge_quality import build_judge_quality_section, suggest_labels
+from auditor.reports.sections.judge_quality import (
+    build_judge_quality_section,
+    describe_panel_accuracy,
+    suggest_labels,
+)
 from auditor.reports.sections.page_one import build_summary_section
 from auditor.reports.sections.panel import build_panel_section
 from auditor.reports.sections.weaknesses import list_weaknesses
@@ -179,3 +183,19 @@ def test_no_shortfall_is_listed_from_verdicts_that_are_no_better_than_chance(
     for error_rate, is_listed in ((0.05, True), (0.55, False)):
         labelled = label(report, source, error_rate=error_rate, n_each=60).model_copy(update={"shortfalls": low})
         assert any("verdicts are VALID" in text for text in list_weaknesses(labelled)) is is_listed
+
+
+@pytest.mark.parametrize(
+    ("n_missing", "phrase"), [(1, ", on the traces that both decide, this is "), (0, ", this is ")]
+)
+def test_a_best_judge_that_decides_fewer_traces_than_the_majority_is_compared_on_these(
+    full: Report, n_missing: int, phrase: str
+) -> None:
+    quality = known(full.judge_quality)
+    panel = known(quality.panel)
+    majority, gain = panel.accuracy.majority, panel.accuracy.gain
+    accuracy = panel.accuracy._replace(
+        majority=replace(majority, n=quality.labels), gain=replace(gain, n=quality.labels - n_missing)
+    )
+    [sentence] = describe_panel_accuracy(change(quality, panel=change(panel, accuracy=accuracy)))
+    assert f"its best judge, {panel.best_judge}{phrase}" in sentence
