@@ -61,11 +61,14 @@ class RecordedProbe(NamedTuple):
     name: str
     results: Sequence[ProbeResult]
     opened: tuple[InstalledProbe, ProbeAudit[Any]] | ProbeError
+    has_excluded_answers: bool
+    """Whether direct answers, on which questions may rest, were declared invalid."""
 
 
 def load_recorded_probes(db: Database, source: ReportSource) -> list[RecordedProbe]:
     """Load the probes below the public interface that an audit has results of."""
     recorded_probes = []
+    has_excluded_answers = any(count.outcome == Outcome.EXCLUDED for count in source.trace_counts)
     for name in list_probes_with_results(db, source.audit.id):
         opened: tuple[InstalledProbe, ProbeAudit[Any]] | ProbeError
         try:
@@ -73,7 +76,7 @@ def load_recorded_probes(db: Database, source: ReportSource) -> list[RecordedPro
         except ProbeError as error:
             opened = error
         recorded = load_records(db, source.audit.id, ProbeResult, probe=name)
-        recorded_probes.append(RecordedProbe(name, recorded, opened))
+        recorded_probes.append(RecordedProbe(name, recorded, opened, has_excluded_answers))
     return recorded_probes
 
 
@@ -125,7 +128,7 @@ def measure_probes_of_audits(db: Database, audit_names: Sequence[str]) -> list[d
 def _measure_result_coverage(recorded: RecordedProbe) -> StageCoverage:
     """The coverage of a probe below the public interface; of one that cannot be used, only of what is recorded."""
     try:
-        planned = _count_planned(*_require_opened(recorded), recorded.results)
+        planned = _count_planned(recorded)
     except ProbeError:
         planned = Counter(result.model for result in recorded.results)
     rows = []
@@ -135,20 +138,24 @@ def _measure_result_coverage(recorded: RecordedProbe) -> StageCoverage:
     return StageCoverage.by_model(recorded.name, None, rows)
 
 
-def _count_planned(probe: InstalledProbe, audit: ProbeAudit[Any], recorded: Sequence[ProbeResult]) -> Counter[str]:
+def _count_planned(recorded: RecordedProbe) -> Counter[str]:
     """Planned questions by model: the first ones, and those that followed recorded answers.
 
     A recorded question was planned also if it rests on an answer that was excluded later: it is not asked any more.
+
+    Raises:
+        ProbeError: the probe cannot be used.
     """
+    probe, audit = _require_opened(recorded)
     units = probe.plan(audit)
     planned = Counter[str]()
     for model in probe.respondents(audit):
         questions = {(question.unit, question.sample) for question in probe.ask(audit, model, units)}
-        if any(trace.outcome is Outcome.EXCLUDED for trace in audit.load_traces(model)):
-            results = [result for result in recorded if result.model == model and result.turn == 0]
+        if recorded.has_excluded_answers:
+            results = [result for result in recorded.results if result.model == model and result.turn == 0]
             questions |= {(result.unit, result.sample) for result in results}
         planned[model] = len(questions)
-    planned.update(result.model for result in recorded if result.turn > 0)
+    planned.update(result.model for result in recorded.results if result.turn > 0)
     return planned
 
 
