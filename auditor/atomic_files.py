@@ -22,7 +22,7 @@ from typing import Any, TextIO
 
 from auditor.errors import AuditorError, UsageError
 from auditor.failpoints import failpoint
-from auditor.file_kinds import CONFIGURATION, SETTINGS, SURVEY, FileKind, identify_content, identify_file
+from auditor.file_kinds import CONFIGURATION, HEAD_BYTES, SETTINGS, SURVEY, FileKind, identify_content, identify_file
 from auditor.input_files import is_remembered_input
 
 MAX_TEMPORARY_PREFIX_LENGTH = 100
@@ -51,8 +51,7 @@ def report_write_errors(target: str | Path) -> Iterator[None]:
         reason = os.strerror(error.errno) if error.errno else str(error)
         message = f"{target}: cannot be written: {reason}."
         if error.errno in DISK_FULL_ERRNOS:
-            how_to_fix = "Free space on the disk, then run the same command again. Existing files are unchanged."
-            raise AuditorError(message, how_to_fix) from None
+            raise AuditorError(message, "Free space on the disk, then run the same command again.") from None
         raise UsageError(message, "Name an existing folder that you may write to.") from None
 
 
@@ -127,22 +126,56 @@ def write_atomically(content: str | bytes, path: str | Path) -> None:
         AuditorError: as `report_write_errors`; an existing file is unchanged then.
         UsageError: as `require_replaceable`.
     """
-    path, data = Path(path), content.encode() if isinstance(content, str) else content
-    if _is_stream(path):
-        _write_in_place(data, path)
+    write_files({Path(path): content})
+
+
+def write_files(content_by_path: Mapping[Path, str | bytes], mark_by_path: Mapping[Path, str] | None = None) -> None:
+    """Write several files, each as `write_atomically`; none is replaced if one of them cannot be written.
+
+    Args:
+        mark_by_path: a text near the beginning or the end of what auditor writes to a path that the user did not name;
+            a file without it is not replaced.
+
+    Raises:
+        AuditorError, UsageError: as `write_atomically`.
+    """
+    data_by_path = {
+        path: content.encode() if isinstance(content, str) else content for path, content in content_by_path.items()
+    }
+    streams = [path for path in data_by_path if _is_stream(path)]
+    files = [path for path in data_by_path if path not in streams]
+    for path in files:
+        require_replaceable(path, identify_content(data_by_path[path], path.name))
+        _require_mark(path, (mark_by_path or {}).get(path, ""))
+    temporary_paths: dict[Path, Path] = {}
+    try:
+        for path in files:
+            with report_write_errors(path):
+                temporary_paths[path] = _write_temporary_file(data_by_path[path], path)
+        for path in streams:
+            _write_in_place(data_by_path[path], path)
+        for path, temporary_path in temporary_paths.items():
+            failpoint("before_rename")
+            with report_write_errors(path):
+                os.replace(temporary_path, path)
+    finally:
+        for temporary_path in temporary_paths.values():
+            temporary_path.unlink(missing_ok=True)
+
+
+def _require_mark(path: Path, mark: str) -> None:
+    """Raise UsageError if there is a file without a mark at a path."""
+    if not mark or not path.exists():
         return
-    require_replaceable(path, identify_content(data, path.name))
-    with report_write_errors(path):
-        _replace_file(data, path)
-
-
-def write_files(content_by_path: Mapping[Path, str | bytes]) -> None:
-    """Write several files, each as `write_atomically`; none is written if one of them may not be."""
-    for path, content in content_by_path.items():
-        data = content.encode() if isinstance(content, str) else content
-        require_replaceable(path, identify_content(data, path.name))
-    for path, content in content_by_path.items():
-        write_atomically(content, path)
+    with report_write_errors(path), path.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+        file.seek(max(0, os.fstat(file.fileno()).st_size - HEAD_BYTES))
+        tail = file.read()
+    if head and mark.encode() not in head and mark.encode() not in tail:
+        raise UsageError(
+            f"{path}: is not recognized as a file of auditor, and is not replaced.",
+            "Name another output, or delete this file first.",
+        )
 
 
 @contextmanager
@@ -198,8 +231,8 @@ def _write_in_place(data: bytes, path: Path) -> None:
             view = view[stream.write(view) :]
 
 
-def _replace_file(content: bytes, path: Path) -> None:
-    """Write to a temporary file in the same folder, sync it to disk, and rename it to `path`."""
+def _write_temporary_file(content: bytes, path: Path) -> Path:
+    """Write a temporary file in the folder of `path`, sync it to disk, and return its path."""
     descriptor, temporary_path = tempfile.mkstemp(
         dir=path.parent, prefix=f".{path.name[:MAX_TEMPORARY_PREFIX_LENGTH]}.", suffix=".part"
     )
@@ -209,11 +242,10 @@ def _replace_file(content: bytes, path: Path) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary_path, 0o666 & ~_umask())
-        failpoint("before_rename")
-        os.replace(temporary_path, path)
     except BaseException:
         Path(temporary_path).unlink(missing_ok=True)
         raise
+    return Path(temporary_path)
 
 
 def _umask() -> int:

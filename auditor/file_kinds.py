@@ -25,7 +25,7 @@ SQLITE_MAGIC = b"SQLite format 3\0"
 SQLITE_LOG_MAGICS = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83", b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7")
 """First bytes of SQLite's write-ahead log, in either byte order, and of its rollback journal."""
 PARQUET_MAGIC = b"PAR1"
-BINARY_MAGICS = (b"\x89PNG", b"%PDF", PARQUET_MAGIC, b"PK\x03\x04", b"\x1f\x8b")
+BINARY_MAGICS = (b"\x89PNG", b"%PDF", b"PK\x03\x04", b"\x1f\x8b")
 SIDE_FILE = re.compile(r"-(?:wal|shm|journal)|\..+\.(?:lock|holder)")
 """End of the name of a file that SQLite or a run keeps beside a database, after the database's name."""
 SETTINGS_SUFFIXES = (".toml", ".yaml", ".yml")
@@ -83,7 +83,7 @@ def identify_file(path: Path) -> FileKind | None:
 
 
 def identify_content(content: bytes, name: str) -> FileKind | None:
-    """The kind of a file by its content, or by the first 64 KiB of it; None if it is empty.
+    """The kind of a file by its content, or by the first 64 KiB of it unless it is Parquet; None if it is empty.
 
     Args:
         name: the file's name, whose suffix tells apart formats of text.
@@ -95,6 +95,8 @@ def identify_content(content: bytes, name: str) -> FileKind | None:
         return DATABASE
     if head.startswith(SQLITE_LOG_MAGICS):
         return SIDE_FILE_KIND
+    if head.startswith(PARQUET_MAGIC):
+        return _identify_parquet(io.BytesIO(content))
     text = head.decode("utf-8-sig", errors="ignore")
     if "\0" in text or head.startswith(BINARY_MAGICS):
         return FileKind("a file in a binary format", (head[:4].hex(),))
@@ -118,10 +120,10 @@ def _identify_text(text: str, suffix: str) -> FileKind:
     return CONFIGURATION if _AUDIT_SETTING.search(text) else DOCUMENT
 
 
-def _identify_parquet(path: Path) -> FileKind:
+def _identify_parquet(source: Path | io.BytesIO) -> FileKind:
     """The kind of a Parquet file by its columns."""
     try:
-        return _make_table(tuple(pq.read_schema(path).names))
+        return _make_table(tuple(pq.read_schema(source).names))
     except (pa.ArrowException, ValueError):
         return FileKind("a damaged Parquet file", is_unreplaceable=True)
 

@@ -119,6 +119,33 @@ def test_an_output_does_not_replace_a_file_of_another_kind(
     assert os.listdir(tmp_path) == [name]
 
 
+def test_several_files_are_all_replaced_or_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = [tmp_path / name for name in ("a.html", "b.html", "c.html")]
+    write_files(dict.fromkeys(paths, "<p>old"))
+    written: list[int] = []
+
+    def fill_disk(descriptor: int) -> None:
+        written.append(descriptor)
+        if len(written) == 2:
+            raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(os, "fsync", fill_disk)
+    with pytest.raises(AuditorError, match="Free space on the disk"):
+        write_files(dict.fromkeys(paths, "<p>new"))
+    assert [path.read_text(encoding="utf-8") for path in paths] == ["<p>old"] * 3
+    assert sorted(os.listdir(tmp_path)) == ["a.html", "b.html", "c.html"]
+
+
+def test_a_file_without_the_mark_of_auditor_is_not_replaced(tmp_path: Path) -> None:
+    paths = [tmp_path / "a.html", tmp_path / "b.html"]
+    for content in ("<p>first</p><!-- mark -->", f"<p>{'x' * 200_000}</p><!-- mark -->", "<p>last</p><!-- mark -->"):
+        write_files(dict.fromkeys(paths, content), dict.fromkeys(paths, "mark"))
+    paths[1].write_text("<p>the user's</p>", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"b.html: is not recognized as a file of auditor"):
+        write_files(dict.fromkeys(paths, "<p>new</p>"), dict.fromkeys(paths, "mark"))
+    assert [path.read_text(encoding="utf-8") for path in paths] == ["<p>last</p><!-- mark -->", "<p>the user's</p>"]
+
+
 def test_a_database_is_not_replaced_under_any_name_nor_by_a_link_to_it(tmp_path: Path) -> None:
     path = make_database(tmp_path / "report.html")
     before = path.read_bytes()

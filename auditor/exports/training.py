@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -11,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from auditor.agents.localization import question_prompt_fields
-from auditor.atomic_files import open_replacement, write_atomically
+from auditor.atomic_files import write_files
 from auditor.domain import ENGLISH, Cell, Message, Survey, derive_seed
 from auditor.errors import UsageError, did_you_mean, pluralize
 from auditor.lazy_imports import import_when_used
 from auditor.reports.document import Code, Document, Inline, Paragraph, Section
+from auditor.reports.output import render_document
 
 if not TYPE_CHECKING:
     pa = import_when_used("pyarrow")
@@ -28,6 +30,8 @@ TrainingFormat = Literal["preference", "chat", "completion", "chat-completion"]
 """Formats of TRL: `preference` and `chat` have a chosen and a rejected answer (DPOTrainer), `completion` and
 `chat-completion` one completion (SFTTrainer); those with `chat` consist of messages, the others of texts."""
 DEFAULT_HELD_OUT_SHARE = 0.2
+CARD_SECTION = "How they were made"
+"""Heading of a section of all cards, by which a card of an earlier export is recognized."""
 MIN_SHIFT = 0.1
 """Of a country from the mean of the training countries; below it there is no rejected answer."""
 
@@ -139,21 +143,30 @@ def check_suffix(file: Path) -> None:
         raise UsageError(f"{file}: the file name must end in .jsonl or .parquet.", "Rename the file.")
 
 
-def write_records(records: Sequence[Mapping[str, Any]], file: Path) -> None:
-    """Write records as JSONL or Parquet, chosen by the file's suffix.
+def write_training_files(records_by_path: Mapping[Path, Sequence[Mapping[str, Any]]], card: Document) -> Path:
+    """Write records as JSONL or Parquet, chosen by each file's suffix, and their card beside the first; all or none.
+
+    Returns:
+        The path of the card.
 
     Raises:
-        UsageError: another suffix, or the folder does not exist.
+        UsageError: another suffix, the folder does not exist, or a file is not replaced.
     """
+    first_path = next(iter(records_by_path))
+    card_path = first_path.with_name(f"{first_path.name}.md")
+    content_by_path = {path: _format_records(records, path) for path, records in records_by_path.items()}
+    write_files({**content_by_path, card_path: render_document(card, "markdown").encode()}, {card_path: CARD_SECTION})
+    return card_path
+
+
+def _format_records(records: Sequence[Mapping[str, Any]], file: Path) -> bytes:
+    """Records in the format of a file's suffix."""
     check_suffix(file)
     if file.suffix == ".jsonl":
-        write_atomically("".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records), file)
-        return
-
-    if not file.parent.is_dir():
-        raise UsageError(f"{file}: the folder does not exist.", "Create it first.")
-    with open_replacement(file) as temporary_file:
-        pq.write_table(pa.Table.from_pylist(list(records)), temporary_file)
+        return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records).encode()
+    buffer = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(list(records)), buffer)
+    return buffer.getvalue()
 
 
 def build_survey_card(title: str, form: TrainingFormat, held_out: Sequence[str], counts: Sequence[int]) -> Document:
@@ -188,7 +201,7 @@ def build_survey_card(title: str, form: TrainingFormat, held_out: Sequence[str],
         f"Rows for training from {title}",
         "",
         [
-            Section("made", "How they were made", [Paragraph(about_rows)]),
+            Section("made", CARD_SECTION, [Paragraph(about_rows)]),
             Section("test", "Countries for the test", [Paragraph(test)]),
             Section("limits", "Limits", [Paragraph(limits)]),
         ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,14 @@ import pytest
 
 from auditor.domain import Cell, Message, Survey, SurveyCell
 from auditor.errors import UsageError
-from auditor.exports.training import TrainingText, build_survey_rows, choose_held_out, to_records, write_records
+from auditor.exports.training import (
+    TrainingText,
+    build_survey_card,
+    build_survey_rows,
+    choose_held_out,
+    to_records,
+    write_training_files,
+)
 from auditor.storage.database import open_database
 from tests.support.cli_runner import auditor
 from tests.support.synthetic_audit import populate
@@ -83,7 +91,8 @@ def test_parquet_has_the_same_rows(tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
     records = to_records(build_survey_rows(SURVEY, ["Japan"]).training, "chat-completion")
-    write_records(records, tmp_path / "rows.parquet")
+    card = build_survey_card("Own", "chat-completion", ["Japan"], [4, 0])
+    write_training_files({tmp_path / "rows.parquet": records}, card)
     assert pq.read_table(tmp_path / "rows.parquet").to_pylist() == records
 
 
@@ -105,3 +114,25 @@ def test_the_command_writes_two_files_and_a_card(tmp_path: Path) -> None:
     refused = auditor("export", "training", audit.name, "--held-out", "x", "-o", "r.jsonl", "--storage", storage)
     assert refused.returncode == 2
     assert "no effect on comparisons" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("rows.jsonl.md", "# My notes on rows\n"), ("rows.held-out.jsonl", '{"id": 1, "text": "mine"}\n')],
+)
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_no_file_is_written_if_one_of_them_is_the_users(tmp_path: Path, name: str, text: str, suffix: str) -> None:
+    rows = build_survey_rows(SURVEY, ["Japan"])
+    card = build_survey_card("Own", "chat", ["Japan"], [3, 2])
+    names = (f"rows{suffix}", f"rows.held-out{suffix}")
+    paths = [tmp_path / path_name for path_name in names]
+    records = [to_records(part, "chat") for part in (rows.training, rows.held_out)]
+    for _ in range(2):  # files of an earlier export are replaced
+        write_training_files(dict(zip(paths, records, strict=True)), card)
+    before = {path: path.read_bytes() for path in paths}
+    user_file = tmp_path / name.replace(".jsonl", suffix)
+    user_file.write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError, match=re.escape(f"{user_file}: is ")):
+        write_training_files({paths[0]: records[1], paths[1]: records[0]}, card)
+    assert user_file.read_text(encoding="utf-8") == text
+    assert all(path.read_bytes() == content for path, content in before.items() if path != user_file)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 import numpy as np
 import typer
 
-from auditor.atomic_files import write_atomically
 from auditor.console.options import JsonOption, StorageOption, optional_audit, output_file
 from auditor.console.output import format_command, print_json, print_message, print_table
 from auditor.errors import UsageError, pluralize
@@ -29,7 +28,6 @@ from auditor.probes.logic.repair import (
     select_stage,
     summarize_stages,
 )
-from auditor.reports.output import render_document
 from auditor.run import open_stored_audit
 
 if TYPE_CHECKING:
@@ -267,11 +265,10 @@ def write_rows(
     """Write the rows for preference tuning, and their data card."""
     answers = select_stage(repaired_answers, settings.stage, negated=settings.negated, seed=settings.seed or 0)
     rows = training_data.build_training_rows(answers, settings.answers)
-    training_data.write_training_rows(rows, output, settings.form)
     card = training_data.build_data_card(audit, rows, settings, result.summaries, result.stages)
-    write_atomically(render_document(card, "markdown"), output.with_name(f"{output.name}.md"))
+    card_file = training_data.write_training_rows(rows, output, settings.form, card)
     print_message(
-        f"Wrote {pluralize(len(rows), 'row')} to {output.resolve()}, and a description of the data to {output.name}.md"
+        f"Wrote {pluralize(len(rows), 'row')} to {output.resolve()}, and a description of the data to {card_file.name}"
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from auditor.domain import Message
 from auditor.domain.terms import is_shortened
 from auditor.errors import UsageError, pluralize
-from auditor.exports.training import TrainingFormat, TrainingText, to_records, write_records
+from auditor.exports.training import CARD_SECTION, TrainingFormat, TrainingText, to_records, write_training_files
 from auditor.metrics.intervals.estimate import Estimate
 from auditor.metrics.logic.ranking import RatingMethod
 from auditor.probes.logic.comparisons import Relation
@@ -135,20 +135,20 @@ def _training_rows_of_set(answers: StageAnswers, answer_format: AnswerFormat) ->
     return rows
 
 
-def write_training_rows(rows: Sequence[TrainingRow], file: Path, row_format: TrainingFormat) -> None:
-    """Write the rows as JSONL or Parquet, chosen by the file's suffix.
+def write_training_rows(rows: Sequence[TrainingRow], file: Path, row_format: TrainingFormat, card: Document) -> Path:
+    """Write the rows as JSONL or Parquet, chosen by the file's suffix, and their card; return the card's path.
 
     Besides the question and the answers, a row has its judge, item set, items, relation and whether it was flipped.
 
     Raises:
-        UsageError: another suffix, no rows, or the folder does not exist.
+        UsageError: another suffix, no rows, the folder does not exist, or a file is not replaced.
     """
     if not rows:
         raise UsageError(
             "the comparisons determine no ranking, so there is nothing to write.", "Collect comparisons of more pairs."
         )
     texts = [TrainingText(row.messages, row.chosen, row.rejected, _describe_source(row)) for row in rows]
-    write_records(to_records(texts, row_format), file)
+    return write_training_files({file: to_records(texts, row_format)}, card)
 
 
 def _describe_source(row: TrainingRow) -> dict[str, Any]:
@@ -196,7 +196,7 @@ def build_data_card(
         [
             Section(
                 "made",
-                "How they were made",
+                CARD_SECTION,
                 [
                     Paragraph(_describe_stage(settings, has_negated=Relation.NEGATED.value in relations)),
                     Paragraph(_describe_answers(settings)),

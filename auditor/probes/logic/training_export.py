@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
-from auditor.atomic_files import write_atomically
 from auditor.console.options import AuditArgument, StorageOption, output_file
 from auditor.console.output import print_message
 from auditor.errors import UsageError
@@ -17,7 +16,7 @@ from auditor.exports.training import (
     check_suffix,
     choose_held_out,
     to_records,
-    write_records,
+    write_training_files,
 )
 from auditor.probes.logic.repair_command import (
     AnswersOption,
@@ -33,7 +32,6 @@ from auditor.probes.logic.repair_command import (
 )
 from auditor.probes.logic.training_data import RepairSettings
 from auditor.reports.number_format import pluralize
-from auditor.reports.output import render_document
 from auditor.run import open_stored_audit
 from auditor.storage import audits
 
@@ -119,14 +117,10 @@ def _export_survey(
     held_out = choose_held_out(survey, countries, seed)
     rows = build_survey_rows(survey, held_out)
     held_out_file = output.with_name(f"{output.stem}.held-out{output.suffix}")
-    counts = []
-    for file, file_rows in ((output, rows.training), (held_out_file, rows.held_out)):
-        records = to_records(file_rows, form)
-        write_records(records, file)
-        counts.append(len(records))
-    card = build_survey_card(survey.title, form, held_out, counts)
-    write_atomically(render_document(card, "markdown"), output.with_name(f"{output.name}.md"))
+    records = {output: to_records(rows.training, form), held_out_file: to_records(rows.held_out, form)}
+    counts = [len(file_records) for file_records in records.values()]
+    card_file = write_training_files(records, build_survey_card(survey.title, form, held_out, counts))
     print_message(
         f"Wrote {pluralize(counts[0], 'row')} to {output.resolve()}, {counts[1]} of held-out countries to "
-        f"{held_out_file.name}, and a description of the data to {output.name}.md"
+        f"{held_out_file.name}, and a description of the data to {card_file.name}"
     )

@@ -24,6 +24,7 @@ from auditor.probes.logic.training_data import (
     check_item_texts,
     write_training_rows,
 )
+from auditor.reports.document import Document
 from auditor.reports.output import render_document
 from auditor.storage.database import Database, open_database
 from tests.support.markdown_html import render_pages
@@ -44,7 +45,8 @@ def test_rows_for_preference_tuning(db: Database, tmp_path: Path, form: str, suf
     known = int((~np.isnan(repair_outcome[0].repair.preferences)).sum())
     assert len(rows) == 2 * known
     assert sum(row.flipped for row in rows) == len(list_flips(repair_outcome))
-    write_training_rows(rows, tmp_path / f"rows{suffix}", form)  # type: ignore[arg-type]
+    card = Document("Data card", "Rows", "", [])
+    write_training_rows(rows, tmp_path / f"rows{suffix}", form, card)  # type: ignore[arg-type]
     file = tmp_path / f"rows{suffix}"
     read = (
         pq.read_table(file).to_pylist() if suffix == ".parquet" else list(map(json.loads, file.open(encoding="utf-8")))
