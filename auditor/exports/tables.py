@@ -19,7 +19,7 @@ from auditor.reports.data.build import build_report, garbage_collection_paused
 from auditor.reports.document import Block, Code, Column, Document, Name, Paragraph, Section, Table
 from auditor.reports.document.blocks import iterate_blocks
 from auditor.reports.render.markdown import render_markdown
-from auditor.reports.render.table_files import render_csv
+from auditor.reports.render.table_files import LATEX_REQUIREMENTS, render_csv
 from auditor.reports.render.tables import name_table_file
 from auditor.reports.sections.probe_sections import build_exported_tables
 from auditor.reports.sections.report import build_report_document
@@ -335,13 +335,13 @@ def export_paper(report: Report, folder: Path, on_removed: Callable[[Path], None
         Paths of the files; a table without rows in this audit has no file.
 
     Raises:
-        UsageError: the folder cannot be written to.
+        UsageError: the folder cannot be written to, or has a file of such a name that auditor did not write.
     """
     make_folder(folder)
     text_by_path = {folder / name: text for name, text in report_files.render_paper_files(report)}
     is_export = (folder / report_files.PAPER_LATEX).exists()
     stale_files = report_files.list_stale_paper_files(report, folder) if is_export else []
-    write_files(text_by_path)
+    write_files(text_by_path, {folder / report_files.PAPER_LATEX: LATEX_REQUIREMENTS})
     for path in stale_files:
         path.unlink(missing_ok=True)
         on_removed(path)

@@ -16,7 +16,7 @@ from auditor.reports.data.gates.estimates import CheckResult, Gate, GateStatus, 
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Figure, Table
 from auditor.reports.document.blocks import iterate_blocks
-from auditor.reports.render.figures import export_pdf, export_png, export_spec, export_svg
+from auditor.reports.render.figures import FILE_MARK, export_pdf, export_png, export_spec, export_svg
 from auditor.reports.render.table_files import render_csv, render_latex
 from auditor.reports.sections.paper_tables import build_paper_tables
 from auditor.reports.sections.report import build_report_document
@@ -80,13 +80,15 @@ def write_plots(report: Report, folder: Path, plot_format: PlotFormat = "svg") -
         Paths of the files.
 
     Raises:
-        UsageError: the folder cannot be written to.
+        UsageError: the folder cannot be written to, or has a file of such a name that auditor did not write.
     """
     make_folder(folder)
     suffix, export = _EXPORTS[plot_format]
     figures = [block for block in iterate_blocks(build_report_document(report)) if isinstance(block, Figure)]
-    write_files({folder / f"{figure.id}{suffix}": export(figure.spec) for figure in figures})
-    return [folder / f"{figure.id}{suffix}" for figure in figures]
+    paths = [folder / f"{figure.id}{suffix}" for figure in figures]
+    content = [export(figure.spec) for figure in figures]
+    write_files(dict(zip(paths, content, strict=True)), dict.fromkeys(paths, FILE_MARK))
+    return paths
 
 
 def render_junit(check_result: CheckResult) -> str:

@@ -115,6 +115,13 @@ def test_files_of_another_program_are_not_removed(report: Report, tmp_path: Path
     assert not removed[0].exists()
 
 
+def test_the_papers_latex_replaces_none_of_the_user(report: Report, tmp_path: Path) -> None:
+    (tmp_path / "tables.tex").write_text("\\begin{tabular}{l}mine\\end{tabular}\n")
+    with pytest.raises(UsageError, match=r"tables\.tex: is not recognized as a file of auditor"):
+        export_paper(report, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["tables.tex"]
+
+
 def test_tables_of_a_probe_that_csv_cannot_show_are_left_out_and_all_others_written(
     two_audits: tuple[Database, Audit], parquet: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

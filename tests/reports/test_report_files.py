@@ -58,6 +58,19 @@ def test_every_figure_is_a_standalone_svg_named_by_its_id(report: Report, tmp_pa
         assert path.parent == tmp_path / "figures"
 
 
+@pytest.mark.usefixtures("one_plot")
+@pytest.mark.parametrize("form", ["svg", "png", "pdf", "vega"])
+def test_plots_replace_those_of_auditor_and_no_others(report: Report, tmp_path: Path, form: PlotFormat) -> None:
+    [path] = write_plots(report, tmp_path, form)
+    drawn = path.read_bytes()
+    assert write_plots(report, tmp_path, form) == [path]
+    user_file = drawn.replace(b"Drawn by auditor", b"Drawn by myself.")
+    path.write_bytes(user_file)
+    with pytest.raises(UsageError, match="is not recognized as a file of auditor"):
+        write_plots(report, tmp_path, form)
+    assert path.read_bytes() == user_file != drawn
+
+
 def test_names_with_the_same_file_name_get_numbers(report: Report, tmp_path: Path) -> None:
     first, second = report.alignment[:2]
     rows = [change(first, model="../x"), change(second, model="./x")]

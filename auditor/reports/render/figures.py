@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import math
 import re
+import struct
+import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -36,6 +38,10 @@ MIN_SHARED_PATH_LENGTH = 30
 """A path that is drawn repeatedly is shared if its text is at least this long."""
 MIN_FONT_SIZE_PX = 9
 """A figure is scrolled rather than shrunk further on a narrow screen."""
+FILE_MARK = "Drawn by auditor"
+"""A comment in all files of figures, by which an export recognizes those that it may replace."""
+PNG_HEADER_LENGTH = 33
+"""Bytes of a PNG file's signature and first chunk, after which there may be a comment."""
 PNG_SCALE = 2
 """Pixels for each unit of the SVG."""
 _VARIABLE_PATTERN = re.compile(r"var\(--([\w-]+)\)")
@@ -75,17 +81,21 @@ def render_page_svgs(figures: Sequence[Figure], id_prefix: str = "figure") -> tu
 def export_spec(spec: Mapping[str, object]) -> bytes:
     """Write the specification as JSON, with the colours of the light theme on white."""
     indent = None if is_map(spec) else 1  # shapes have tens of thousands of numbers
-    return (_to_json(_complete_spec(spec), indent) + "\n").encode()
+    marked_spec = {**_complete_spec(spec), "usermeta": {"comment": FILE_MARK}}
+    return (_to_json(marked_spec, indent) + "\n").encode()
 
 
 def export_svg(spec: Mapping[str, object]) -> bytes:
     """Draw a self-contained SVG file, with the colours of the light theme on white."""
-    return str(_convert("vegalite_to_svg", _complete_spec(spec))).encode()
+    return f"{_convert('vegalite_to_svg', _complete_spec(spec))}\n<!-- {FILE_MARK} -->\n".encode()
 
 
 def export_png(spec: Mapping[str, object]) -> bytes:
     """Draw a PNG file with two pixels for each unit of the SVG, with the colours of the light theme on white."""
-    return bytes(_convert("vegalite_to_png", _complete_spec(spec), scale=PNG_SCALE))
+    png = bytes(_convert("vegalite_to_png", _complete_spec(spec), scale=PNG_SCALE))
+    chunk = b"tEXtComment\0" + FILE_MARK.encode()
+    comment = struct.pack(">I", len(chunk) - 4) + chunk + struct.pack(">I", zlib.crc32(chunk))
+    return png[:PNG_HEADER_LENGTH] + comment + png[PNG_HEADER_LENGTH:]
 
 
 def export_pdf(spec: Mapping[str, object]) -> bytes:
@@ -93,7 +103,7 @@ def export_pdf(spec: Mapping[str, object]) -> bytes:
 
     It looks the same each time, but its bytes may differ: the library writes a file's parts in any order.
     """
-    return bytes(_convert("vegalite_to_pdf", _complete_spec(spec)))
+    return bytes(_convert("vegalite_to_pdf", _complete_spec(spec))) + f"\n% {FILE_MARK}\n".encode()
 
 
 def _convert(function: str, spec: object, **options: object) -> Any:

@@ -16,6 +16,8 @@ from auditor.reports.render.plain_text import flatten_text
 from auditor.reports.render.tables import iterate_rows
 from auditor.text_safety import escape_csv_cell
 
+LATEX_REQUIREMENTS = "% Needs \\usepackage{booktabs,longtable}."
+"""First line of a file of LaTeX, by which an export recognizes one that it may replace."""
 CsvValue = str | int | float | None
 
 
@@ -140,8 +142,7 @@ def escape_tex(text: Text) -> str:
 
 def render_latex(tables: Sequence[Table]) -> str:
     r"""Render all tables that have rows for \input, with intervals in brackets after their estimates, without bars."""
-    requirements = "% Needs \\usepackage{booktabs,longtable}.\n"
-    return requirements + "\n".join(_render_longtable(table) for table in tables if table.rows)
+    return f"{LATEX_REQUIREMENTS}\n" + "\n".join(_render_longtable(table) for table in tables if table.rows)
 
 
 def _render_longtable(table: Table) -> str:
