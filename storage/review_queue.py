@@ -470,6 +470,7 @@ class ConflictQueue:
 
 def _parse_queue_row(row: sa.RowMapping) -> QueueRow:
     """Convert a row of `ConflictQuery.rows_query` to a `QueueRow`."""
+    decision = None if row["decision"] is None else Decision(row["decision"])
     return QueueRow(
         key=ConflictKey(*(row[name] for name in CONFLICT_KEY_COLUMNS)),
         kind=ConflictKind(row["kind"]),
@@ -478,12 +479,12 @@ def _parse_queue_row(row: sa.RowMapping) -> QueueRow:
         status=ConflictStatus(row["standing"]),
         n_raters=row["raters"],
         n_direct_raters=row["direct_raters"],
-        decision=None if row["decision"] is None else Decision(row["decision"]),
+        decision=decision,
         score=row["score"],
         flagged=bool(row["flagged"]),
         note=row["note"] or "",
         revealed=bool(row["seen"]),
         answer_left=row["answer_left"],
         answer_right=row["answer_right"],
-        skipped=row["decision"] == Decision.SKIP.value and row["act"] == RatingAction.DECIDE.value,
+        skipped=decision is not None and not decision.resolves_conflict and row["act"] == RatingAction.DECIDE.value,
     )

@@ -14,7 +14,6 @@ from textual.content import Content
 from textual.events import Click
 from textual.widgets import Static
 
-from auditor.domain import Decision
 from auditor.errors import AuditorError
 from auditor.review.conflict_list import format_left
 from auditor.review.item import ReviewItem
@@ -199,7 +198,7 @@ class ConflictScreen(RatingScreen):
             symbol = DECISION_SYMBOLS[decision]
             parts.append(to_content(f"✓ saved: {symbol.glyph} {describe_decision(decision, row.score)}", symbol.style))
         else:
-            skipped = f"{Decision.SKIP.spec.label}, " if row.skipped else ""
+            skipped = f"{DECISION_SYMBOLS[item.decision].label}, " if row.skipped else ""
             parts.append(to_content(f"{skipped}not decided by you"))
         if self.last_saved and not self.n_pending_saves:
             parts.append(to_content(f"✓ saved, u undoes: {self.last_saved}", "$text-success"))
