@@ -146,6 +146,18 @@ def load_exclusions(db: Database, audit_id: int) -> list[Exclusion]:
         ]
 
 
+def count_excluded_before_import(db: Database, audit_id: int) -> int:
+    """Count the answers of an imported audit that the file called excluded, and no declaration here."""
+    n_answers = 0
+    with db.read() as connection:
+        for table in map(table_of, list_answer_kinds()):
+            is_excluded = sa.and_(table.c.audit_id == audit_id, table.c.outcome == Outcome.EXCLUDED.value)
+            key_columns = [column for column in table.primary_key if column.name != "audit_id"]
+            keys = {tuple(row) for row in connection.execute(sa.select(*key_columns).where(is_excluded))}
+            n_answers += len(keys - read_excluded_keys(connection, audit_id, table)) if keys else 0
+    return n_answers
+
+
 def load_excluded(db: Database, audit_id: int, record_class: type[R]) -> list[R]:
     """Load the excluded records of a class as they were before."""
     c, conversion = table_of(ExcludedContent).c, conversion_of(record_class)

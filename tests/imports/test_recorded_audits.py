@@ -204,6 +204,20 @@ def test_an_answer_without_text_and_score_is_lost_whatever_its_outcome_says(tmp_
     assert (row.ok, row.losses) == (0, {"client_error": 1})
 
 
+def test_answers_that_a_file_says_are_excluded_are_counted_apart_from_declarations_that_overlap(
+    tmp_path: Path, storage: str
+) -> None:
+    rows = [f"a,{country},divorce,{k},It is wrong.,ok" for country in ("Japan", "Germany") for k in range(3)]
+    rows[0] = rows[0].replace(",ok", ",excluded")
+    (tmp_path / "t.csv").write_text("\n".join(["model,country,topic,sample,text,outcome", *rows]) + "\n")
+    import_traces(tmp_path / "t.csv", survey="wvs7-sample", audit="a", storage=storage)
+    for selection in ("--country", "Japan"), ("--topic", "divorce"):
+        assert open_audit("a", storage=storage).report().coverage.excluded_before_import == 1
+        succeed("exclude", "a", *selection, "--reason", "A bug.", "--storage", storage)
+    coverage = open_audit("a", storage=storage).report().coverage
+    assert (coverage.excluded_before_import, coverage.total[0].losses) == (1, {"excluded": 6})
+
+
 def test_methods_of_the_program_are_known_in_any_case(tmp_path: Path, storage: str) -> None:
     """Figures of the method direct, such as differences between models, lacked scores of the method Direct."""
     import_lines(tmp_path, storage, SCORES_HEADER, "a,Germany,divorce,Direct,0.5")

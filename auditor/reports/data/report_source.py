@@ -32,7 +32,7 @@ from auditor.storage.count_queries import (
     RepeatCount,
 )
 from auditor.storage.database import Database
-from auditor.storage.exclusions import load_exclusions
+from auditor.storage.exclusions import count_excluded_before_import, load_exclusions
 from auditor.storage.labels import load_label_frame, load_label_sample, load_labels
 from auditor.storage.probe_results import apply_vote_weights, list_answering_models
 from auditor.storage.records import load_records
@@ -166,6 +166,7 @@ class ReportSource:
     sentence_pair_repeats: Sequence[RepeatCount] = ()
     probe_repeats: Sequence[ProbeRepeatCount] = ()
     exclusions: Sequence[Exclusion] = ()
+    n_excluded_before_import: int = 0
     call_counts: Sequence[CallCounts] = ()
     failed_attempt_counts: Sequence[UnreturnedCallCount] = ()
     unread_batches: Sequence[UnreadBatch] = ()
@@ -495,7 +496,9 @@ def load_source(db: Database, audit_name: str, left_out: Collection[str] = ()) -
         queries["sample_scores"] = results.load_sample_scores
     if config and config.review_varies_by_trace:
         queries["scored_traces"] = results.load_scored_trace_keys
-    if config is not None:
+    if config is None:
+        queries["n_excluded_before_import"] = count_excluded_before_import
+    else:
         max_trace_chars = config.probes.review.max_trace_chars
         queries["n_shortened_traces"] = lambda db, audit_id: count_queries.count_shortened_traces(
             db, audit_id, max_trace_chars

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import product
 
 from auditor.config.installed_probes import list_built_in_names, load_built_in
-from auditor.domain import Method, Outcome, Purpose
+from auditor.domain import Method, Purpose
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.report_source import MIN_ZONES
 from auditor.reports.data.robustness import DesignAverages
@@ -53,11 +53,9 @@ def _exclusion_cautions(report: Report) -> Iterator[str]:
             f"{'was' if row.answers == 1 else 'were'} declared invalid on {row.excluded_at[:10]}: “{row.reason}” They "
             "are in no figure and count as lost."
         )
-    n_declared_here = sum(row.answers for row in report.coverage.exclusions)
-    n_excluded = sum(row.losses.get(Outcome.EXCLUDED, 0) for row in report.coverage.total)
-    if report.audit.imported and n_excluded > n_declared_here:
+    if n_before := report.coverage.excluded_before_import:
         yield (
-            f"{pluralize(n_excluded - n_declared_here, 'answer')} of the imported file had been declared invalid "
+            f"{pluralize(n_before, 'answer')} of the imported file had been declared invalid "
             "before; the file does not say why. They are in no figure and count as lost."
         )
 

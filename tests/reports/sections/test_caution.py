@@ -68,14 +68,6 @@ def set_coverage(ok: int) -> Changed:
     return lambda report: change(report, **{f"coverage__total__each__{name}": n for name, n in values.items()})
 
 
-def exclude_before_import() -> Changed:
-    """Answers of an imported audit have the outcome that excluded answers have."""
-    return lambda report: change(
-        change(report, audit__imported=True, coverage__total__each__losses={}),
-        coverage__total__0__losses={"excluded": 3},
-    )
-
-
 def list_forms(*forms: str) -> Changed:
     """A model was asked in these forms."""
     rows = [RequestFormRow(name="alder", purpose="direct", form=form, answers=40) for form in forms]
@@ -120,8 +112,8 @@ CASES = [
     ),
     Case(
         "_exclusion_cautions", "3 answers of the imported file had been declared invalid before",
-        exclude_before_import(),
-        lambda report: exclude_before_import()(change(report, coverage__exclusions=[change(EXCLUSION, answers=3)])),
+        lambda report: change(report, coverage__excluded_before_import=3),
+        lambda report: change(report, coverage__exclusions=[EXCLUSION]),
     ),
     Case(
         "_obedience_cautions", "oak (40% of 20, at least 6%) gave the verdict that a planted instruction demands",

@@ -72,6 +72,7 @@ def build_coverage_report(
             )
             for exclusion in source.exclusions
         ],
+        excluded_before_import=source.n_excluded_before_import,
         shortened_traces={
             name: source.n_shortened_traces[name] for name in source.models if name in source.n_shortened_traces
         },

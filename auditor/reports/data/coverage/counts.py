@@ -127,6 +127,8 @@ class CoverageReport(ReportModel):
     not planned, so they are not missing."""
     exclusions: list[ExclusionRow] = Field(default_factory=list)
     """Declarations in force, the oldest first."""
+    excluded_before_import: int = 0
+    """Answers of an imported file that had been declared invalid before; the file does not say why."""
     shortened_traces: dict[str, int]
     """Traces longer than `probes.review.max_trace_chars`, by model; judges saw their beginning and end. Only models
     with such traces are listed."""
