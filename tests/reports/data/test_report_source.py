@@ -13,7 +13,7 @@ from auditor.storage.database import Database
 from auditor.surveys.regions import group_countries
 from tests.reports.conftest import survey_of
 
-LOADED_IF_NEEDED = {"n_shortened_traces", "sample_scores", "scored_traces", "task_answers"}
+LOADED_IF_NEEDED = {"n_excluded_before_import", "n_shortened_traces", "sample_scores", "scored_traces", "task_answers"}
 
 
 def test_every_field_is_filled_by_a_query() -> None:
