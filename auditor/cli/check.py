@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias, get_type_hints
 import typer
 from pydantic import BaseModel
 
-from auditor.atomic_files import write_atomically
+from auditor.atomic_files import write_files
 from auditor.config import CheckSection, load_config
 from auditor.config.base import read_field_descriptions
 from auditor.config.installed_probes import list_built_in_probes
@@ -125,12 +125,12 @@ _add_thresholds(CheckSection, "confident")
 def _write_check(result: CheckResult, junit_path: Path | None, markdown_path: Path | None, *, as_json: bool) -> None:
     """Write the result of a check to the named files, and print it."""
     document = build_check_document(result)
-    if junit_path is not None:
-        write_atomically(render_junit(result), junit_path)
-        print_message(f"Written: {junit_path.resolve()}")
+    text_by_path = {} if junit_path is None else {junit_path: render_junit(result)}
     if markdown_path is not None:
-        write_atomically(render_document(document, "markdown"), markdown_path)
-        print_message(f"Written: {markdown_path.resolve()}")
+        text_by_path[markdown_path] = render_document(document, "markdown")
+    write_files(text_by_path)
+    for path in text_by_path:
+        print_message(f"Written: {path.resolve()}")
     if as_json:
         print_json(result.model_dump(mode="json"))
         print_message(describe_result(result))

@@ -86,3 +86,17 @@ def test_a_configuration_that_names_the_audit_has_its_present_thresholds(tmp_pat
     assert check("audit.toml")["max_mae"] == 2, "the package of a probe may be missing by now"
     gates = open_audit(file, storage=url).check().gates
     assert {gate.name: gate.threshold for gate in gates}["max_mae"] == 2
+
+
+def test_both_files_of_a_result_are_written_or_none(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/audit.db"
+    with open_database(url) as db:
+        populate(db, models=1, countries=3, topics=3, judges=0)
+    (tmp_path / "table.csv").write_text("model,mae\nmine,0.1\n", encoding="utf-8")
+    options = ("check", "population", "--storage", url, "--junit", "check.xml")
+    refused = auditor(*options, "--markdown", "table.csv", cwd=tmp_path)
+    assert "table.csv: is another table" in refused.stderr
+    assert not (tmp_path / "check.xml").exists()
+    assert "check.xml" in auditor(*options, "--markdown", "new.md", cwd=tmp_path).stderr
+    assert (tmp_path / "check.xml").exists()
+    assert (tmp_path / "new.md").exists()
