@@ -11,7 +11,14 @@ from typing import NamedTuple
 from auditor.domain import Grouping, Region, Survey
 from auditor.errors import SurveyError, did_you_mean
 from auditor.input_files import read_toml
-from auditor.surveys.countries import DATA_FOLDER, country_code, country_key, known_codes
+from auditor.surveys.countries import (
+    COUNTRY_NAME_ADVICE,
+    DATA_FOLDER,
+    country_code,
+    country_key,
+    is_country_number,
+    known_codes,
+)
 from auditor.surveys.row_reader import read_rows
 
 GROUPING_SUFFIX = ".grouping.toml"
@@ -81,6 +88,11 @@ def group_countries(survey: Survey, grouping: str = DEFAULT_GROUPING) -> Survey:
     if is_user_file:
         survey_keys = {country_key(country) for country in survey.countries}
         for entry in grouping_file.entries:
+            if is_country_number(entry.country) and entry.country not in survey.countries:
+                raise SurveyError(
+                    f"{entry.location}: the country '{entry.country}' is a number without a meaning.",
+                    COUNTRY_NAME_ADVICE,
+                )
             if country_code(entry.country) is None and country_key(entry.country) not in survey_keys:
                 how_to_fix = did_you_mean(
                     entry.country, survey.countries, "Use the survey's spelling, or the ISO 3166 code."

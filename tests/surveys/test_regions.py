@@ -129,6 +129,7 @@ def test_the_built_in_surveys_have_enough_countries_of_each_region_for_an_interv
         ("country,group\nJapan,A\n",
          "the column 'region' is missing; the file has: country, group. Use a CSV file with"),
         ("country,region\n", "the grouping is empty: there are no rows below the header"),
+        ("country,region\nJapan,A\n380,B\n", "line 3: the country '380' is a number without a meaning"),
         ("country,region\nJapan,A\nGermny,B\n", "line 3: 'Germny' is not a country in ISO 3166 or in the survey"),
         ("country,region\nJapan,A\nGermny,B\n", "Did you mean 'Germany'?"),
         ("country,region\nJapan,A\nJPN,B\n",
