@@ -52,11 +52,11 @@ def test_equal_arguments_give_equal_rows(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_rows_are_written_once_and_copied_only_to_an_empty_database(tmp_path: Path) -> None:
     with open_database(f"sqlite:///{tmp_path}/one.db") as one, open_database(f"sqlite:///{tmp_path}/two.db") as two:
-        made = populate(one, seed=11)
+        first = populate(one, seed=11)
         other = populate(two, name="other")
         populate(two, seed=11)
         assert [a.name for a in audits.load_audits(two)] == ["other", "population"]
-        assert results.load_traces(two, other.id) != results.load_traces(one, made.id)
+        assert results.load_traces(two, other.id) != results.load_traces(one, first.id)
     written: list[str] = []
     for name in ("three", "four"):
         with open_database(f"sqlite:///{tmp_path}/{name}.db") as db:

@@ -16,7 +16,7 @@ def jackknife_variance(recompute: Callable[[NDArray[np.bool_]], float], labels: 
     return float((len(without) - 1) * without.var())
 
 
-def crossed_variance(
+def two_way_variance(
     recompute: Callable[[NDArray[np.bool_]], float], country: Labels, topic: Labels, cell: Labels | None = None
 ) -> float:
     """Variance over countries and over topics, less half of that over cells (by default the rows)."""

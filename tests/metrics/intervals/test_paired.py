@@ -25,7 +25,7 @@ from auditor.metrics.intervals.paired import (
     subtract_independent,
 )
 from auditor.metrics.intervals.unit_means import mean_over_units
-from tests.support.hand_jackknife import crossed_variance
+from tests.support.hand_jackknife import two_way_variance
 from tests.support.known import known
 
 BOUNDS = (-2.0, 2.0)
@@ -268,7 +268,7 @@ def test_the_interval_is_the_jackknifes_over_countries_and_topics() -> None:
     units = _units(8, 7)
     before, after = _verdict_pairs(np.random.default_rng(1), 8, 7, -0.5)
     result = paired_difference_over_units(pair_verdicts(before, after, units))
-    total = crossed_variance(lambda keep: float((after - before)[keep].mean()), **units)
+    total = two_way_variance(lambda keep: float((after - before)[keep].mean()), **units)
     difference, half_width = (after - before).mean(), stats.t.ppf(0.975, 6) * total**0.5
     assert result.value == pytest.approx(difference)
     ends = (result.ci_low, result.ci_high)

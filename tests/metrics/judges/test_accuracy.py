@@ -22,7 +22,7 @@ from auditor.metrics.judges.accuracy import (
     rogan_gladen,
 )
 from auditor.metrics.labels.prediction_powered import prediction_powered_mean
-from tests.support.hand_jackknife import crossed_variance
+from tests.support.hand_jackknife import two_way_variance
 from tests.support.judge_worlds import PanelWorld
 from tests.support.known import known
 
@@ -210,7 +210,7 @@ def test_a_difference_is_recomputed_without_each_country_and_topic() -> None:
         return float(np.nanmean(row[longer]) - np.nanmean(row[~longer]))
 
     value = recompute(np.ones(panel.verdicts.shape[1], dtype=bool))
-    variance = crossed_variance(recompute, **panel.units, cell=panel.units["country"] * 6 + panel.units["topic"])
+    variance = two_way_variance(recompute, **panel.units, cell=panel.units["country"] * 6 + panel.units["topic"])
     assert difference.value == pytest.approx(value)
     half_width = student.ppf(0.975, 5) * np.sqrt(variance)
     assert (difference.ci_low, difference.ci_high) == pytest.approx((value - half_width, value + half_width))

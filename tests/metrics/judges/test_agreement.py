@@ -18,7 +18,7 @@ from auditor.metrics.judges.agreement import (
     krippendorff_alpha,
     leave_one_rater_out,
 )
-from tests.support.hand_jackknife import crossed_variance, jackknife_variance
+from tests.support.hand_jackknife import jackknife_variance, two_way_variance
 from tests.support.known import known
 
 Floats = NDArray[np.float64]
@@ -197,7 +197,7 @@ def test_the_interval_of_two_categories_is_that_of_the_specific_agreement_by_han
     is_pairable = (~np.isnan(ratings)).sum(axis=0) >= 2
     ratings, countries, topics = ratings[:, is_pairable], countries[is_pairable], topics[is_pairable]
     alpha = krippendorff_alpha(ratings, units={"country": countries, "topic": topics})
-    total = crossed_variance(lambda keep: alpha_of(ratings[:, keep]), countries, topics)
+    total = two_way_variance(lambda keep: alpha_of(ratings[:, keep]), countries, topics)
     rarer = ratings == 0
     share = rarer.sum() / (~np.isnan(ratings)).sum()
     assert share < 0.5
@@ -250,7 +250,7 @@ def test_ac1_is_left_out_on_fishers_z_with_half_the_variance_of_cells_subtracted
     countries, topics = np.repeat(np.arange(7), 6), np.tile(np.arange(6), 7)
     ratings = _panel(3, items=42)
     ac1 = gwet_ac1(ratings, units={"country": countries, "topic": topics})
-    total = crossed_variance(
+    total = two_way_variance(
         lambda keep: math.atanh(known(gwet_ac1(ratings[:, keep], categories=4).value)), countries, topics
     )
     z, half_width = np.arctanh(known(ac1.value)), stats.t.ppf(0.975, 5) * total**0.5
@@ -295,7 +295,7 @@ def test_the_difference_without_a_rater_is_a_jackknife_of_both_alphas() -> None:
         return alpha_of(np.delete(table, 1, axis=0)) - alpha_of(table)
 
     value = difference(ratings)
-    total = crossed_variance(lambda keep: difference(ratings[:, keep]), countries, topics)
+    total = two_way_variance(lambda keep: difference(ratings[:, keep]), countries, topics)
     half_width = stats.t.ppf(0.975, 5) * total**0.5
     assert rater.difference.value == pytest.approx(value, abs=1e-9)
     ends = (rater.difference.ci_low, rater.difference.ci_high)

@@ -18,7 +18,7 @@ from auditor.metrics.judges.bias import (
     leniency,
     regress_errors,
 )
-from tests.support.hand_jackknife import crossed_variance
+from tests.support.hand_jackknife import two_way_variance
 from tests.support.judge_worlds import PanelWorld
 from tests.support.known import known
 
@@ -57,7 +57,7 @@ def test_the_interval_of_an_exposure_is_the_jackknife_over_countries_and_topics(
     def refit(keep: NDArray[np.bool_]) -> float:
         return float(fit_with_statsmodels(panel.verdicts[:, keep], panel.is_own_family[:, keep])[4])
 
-    std_error = crossed_variance(refit, **panel.units, cell=panel.units["country"] * 5 + panel.units["topic"]) ** 0.5
+    std_error = two_way_variance(refit, **panel.units, cell=panel.units["country"] * 5 + panel.units["topic"]) ** 0.5
     half_width = student.ppf(0.975, 4) * std_error
     # The variance over cells is of first order.
     assert effect.ci_low == pytest.approx(known(effect.value) - half_width, abs=0.01 * half_width)

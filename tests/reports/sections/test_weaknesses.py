@@ -183,8 +183,8 @@ def test_every_kind_of_cultural_finding_has_a_sentence() -> None:
 def test_three_findings_are_shown_or_the_reason_why_there_is_none(
     report: Report, update: dict[str, Any], text: str, n_findings: int
 ) -> None:
-    made = known(report.cultural_findings)
-    findings = change(made, **{"rows": made.rows[:1] * 5} | update)
+    shown_findings = known(report.cultural_findings)
+    findings = change(shown_findings, **{"rows": shown_findings.rows[:1] * 5} | update)
     block = known(build_findings_block(change(report, cultural_findings=findings)))
     assert text_of(block.blocks[0]).startswith(text)
     assert [len(shown.items) for shown in blocks_of(block, List)] == [n_findings] * (n_findings > 0)
