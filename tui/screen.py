@@ -82,7 +82,7 @@ class ReviewScreen(Screen[None]):
         right = right or self.rater_app.rater_badge
         free_width = (self.size.width or 80) - 3 - right.cell_length
         names = _shorten_longest([to_single_line(part) for part in ("auditor", *path)], free_width)
-        parts = [Content.styled(name, "bold") for name in names]
+        parts = [Content.styled(to_single_line(name), "bold") for name in names]
         if self.leads_back:
             parts = [*(part.stylize(Style.from_meta({"@click": "app.go_back"})) for part in parts[:-1]), parts[-1]]
         trail = Content(PATH_SEPARATOR).join(parts)
