@@ -53,7 +53,7 @@ def fail_sometimes(request: Request) -> Reply:
 def assert_settles_alike(
     server: FakeServer, folder: Path, survey: dict[str, Any], n_assigned: int, panel: dict[str, Any]
 ) -> tuple[AuditConfig, str, list[Verdict], list[Verdict]]:
-    """Check that an adaptive panel of six models settles what all judges do, and asks less.
+    """Check that an adaptive panel of six models settles what all judges do, and asks no more.
 
     Returns its audit and database, its verdicts, and those of all judges.
     """
@@ -63,7 +63,7 @@ def assert_settles_alike(
     adaptive = config(server.url, 6, survey=survey, panel={**panel, "adaptive": True})
     run_audit(adaptive, storage=adaptive_storage)
     (all_verdicts, all_conflicts), (few_verdicts, few_conflicts) = stored(full_storage), stored(adaptive_storage)
-    assert len(few_verdicts) < len(all_verdicts)
+    assert len(few_verdicts) <= len(all_verdicts)
     assert majorities(few_verdicts, n_assigned) == majorities(all_verdicts, n_assigned)
     outcome = {c.id: (c.winner, c.state, c.seats) for c in all_conflicts}
     assert {c.id: (c.winner, c.state, c.seats) for c in few_conflicts} == outcome
@@ -76,6 +76,7 @@ def assert_settles_alike(
 def test_adaptive_panels_settle_alike_and_ask_less(server: FakeServer, tmp_path: Path, panel: dict[str, Any]) -> None:
     survey = {"source": "wvs7-sample", "countries": ["Germany"], "topics": ["homosexuality", "divorce"]}
     audit, storage, few_verdicts, all_verdicts = assert_settles_alike(server, tmp_path, survey, 5, panel)
+    assert len(few_verdicts) < len(all_verdicts)
     verdict_by_trace = {(v.judge, v.model, v.cell, v.sample): v for v in all_verdicts}
     for v in few_verdicts:
         assert v.turn == verdict_by_trace[v.judge, v.model, v.cell, v.sample].turn
@@ -90,6 +91,7 @@ def test_adaptive_panels_settle_alike_and_ask_less(server: FakeServer, tmp_path:
 
 
 def test_adaptive_changes_no_outcome_of_incomplete_panels(server: FakeServer, tmp_path: Path) -> None:
+    """Of 18 panels of three, 0 to 3 need no third judge, by the server's draws: whether fewer are asked is chance."""
     _, _, few_verdicts, _ = assert_settles_alike(server, tmp_path, JAPAN, 3, {"judges_per_trace": 3})
     assert Counter(v.always for v in few_verdicts)[True] == 3 * 6 * 2
 
