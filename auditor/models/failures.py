@@ -169,7 +169,7 @@ BLOCKING_STATUSES = (401, 402, 403, 404)
 """HTTP statuses after which every further request to the model would fail in the same way."""
 TEMPORARY_STATUSES = (408, 409, 424, 425, 498)
 """HTTP statuses below 500 of failures of the server: a time-out, a conflict, which OpenAI's and Anthropic's libraries
-retry too, a generation that failed (TGI, Bedrock), a request that came too early, and Groq's tier `flex` at capacity."""
+retry too, a generation that failed (TGI, Bedrock), one that came too early, and Groq's tier `flex` at capacity."""
 WORDED_BLOCK_STATUSES = (400, 412)
 """HTTP statuses after which the same holds if the message says so; Fireworks AI sends 412 for a suspended account."""
 MODERATION_PATTERN = re.compile(MODERATION, re.IGNORECASE)
