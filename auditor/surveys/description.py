@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated
 
 import pydantic
-from pydantic import AfterValidator, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, field_validator
 
 from auditor.config.base import DocumentedModel
 from auditor.config.sections import QuestionTemplate
@@ -30,7 +30,7 @@ _STOP_WORDS = re.compile(
     "|you|your)"
 )
 
-NonEmptyText = Annotated[str, Field(min_length=1)]
+NonEmptyText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 ScaleEnds = Annotated[tuple[NonEmptyText, NonEmptyText], AfterValidator(check_scale_ends)]
 """The meaning of -1 and of +1, in words."""
 

@@ -24,6 +24,7 @@ from auditor.errors import SurveyError, did_you_mean
 from auditor.input_files import read_toml
 from auditor.surveys.countries import CountryCodes
 from auditor.surveys.description import DATA_FOLDER, NonEmptyText, QuestionDescription, ScaleEnds, SurveyDescription
+from auditor.text_safety import fold_name
 
 MAPPING_SUFFIX = ".mapping.toml"
 LabelMatch = Literal["exact", "beginning"]
@@ -293,8 +294,10 @@ class SurveyMapping(SurveyDescription):
                     f"'asked' of the nonresponse '{kind}' differs between topics. How to fix: Give one of them another "
                     "name"
                 )
-        topics = list(self.topic_by_column.values())
-        duplicate_topic = next((topic for topic in topics if topics.count(topic) > 1), None)
+        topics = [fold_name(topic) for topic in self.topic_by_column.values()]
+        duplicate_topic = next(
+            (topic for topic in self.topic_by_column.values() if topics.count(fold_name(topic)) > 1), None
+        )
         if duplicate_topic is not None:
             raise ValueError(
                 f"two columns have the topic '{duplicate_topic}'. How to fix: Use a different topic for each"

@@ -34,6 +34,7 @@ from auditor.surveys.distributions import (
 )
 from auditor.surveys.row_reader import TextRow, read_column_names, read_rows
 from auditor.surveys.table_formats import NA
+from auditor.text_safety import fold_name
 
 SHARE_COLUMN = re.compile(r"p([1-9][0-9]*)")
 SUM_TOLERANCE = 0.02
@@ -91,6 +92,7 @@ def import_share_table(
     by_key: dict[tuple[str, str, str, str], _ShareRow] = {}
     scales: dict[str, AnswerScale] = {}
     country_by_code: dict[str, str] = {}
+    topic_by_folded: dict[str, str] = {}
     n_not_asked = 0
     for row in rows:
         if not any(row.cells[column] for column in (*columns.shares, *columns.nonresponse)):
@@ -113,6 +115,9 @@ def import_share_table(
                 f"'{cell.country}' and '{country_by_code[code]}' are the same country",
                 "Use one spelling for the country.",
             )
+        if (topic := topic_by_folded.setdefault(fold_name(cell.topic), cell.topic)) != cell.topic:
+            problem = f"'{cell.topic}' and '{topic}' are the same topic, but for capital letters, spaces or the form of"
+            raise row.make_cell_error("topic", f"{problem} characters", "Use one spelling for the topic.")
         by_key[key] = parsed
     cells = [row.cell for row in by_key.values() if not _is_too_small(row.cell)]
     if not any(cell.dimension == EVERYONE for cell in cells):
@@ -196,6 +201,7 @@ def _describe_rows(rows: Sequence[_ShareRow], n_small: int, n_not_asked: int) ->
 def _find_columns(path: Path, low: int | None, high: int | None) -> _ShareColumns:
     """The columns of a file; UsageError if the scale is not known, or does not have as many answers as the file."""
     names = read_column_names(path)
+    require_first_share(path, names)
     share_names = {name.casefold() for name in names if SHARE_COLUMN.fullmatch(name.casefold())}
     nonresponse = [name for name in names if NONRESPONSE_COLUMN.fullmatch(re.sub(r"[\W_]", "", name.casefold()))]
     has_own_scales = bool({"low", "high", "answers"} & {name.casefold() for name in names})
@@ -226,6 +232,15 @@ def _find_columns(path: Path, low: int | None, high: int | None) -> _ShareColumn
         )
     # Missing columns are reported by the reader, with the columns that the file has.
     return _ShareColumns([f"p{position}" for position in range(1, n_points + 1)], nonresponse, scale)
+
+
+def require_first_share(path: Path, names: Iterable[str]) -> None:
+    """Raise ImportFileError if columns of shares are numbered from 0: p0 would be left out, and p1 be the low end."""
+    if "p0" in {name.casefold() for name in names}:
+        raise ImportFileError(
+            f"{path}: the file has the column 'p0', but the first column of shares is p1.",
+            "Number the columns from p1, the low end of the scale.",
+        )
 
 
 def _make_scale(low: int, high: int) -> AnswerScale | None:
@@ -319,6 +334,9 @@ def _parse_country(row: TextRow, country_codes: CountryCodes | None) -> str:
     is_number = is_country_number(text)
     if is_number and country_codes is None:
         raise row.make_cell_error("country", f"{text} is a number without a meaning", COUNTRY_CODES_ADVICE)
+    if len(codes := find_codes(text)) > 1:
+        candidates = " or ".join(country_name(code) or code for code in codes)
+        raise row.make_cell_error("country", f"'{text}' may be {candidates}", "Write one of these names.")
     name = country_name(text)
     if name is None and is_number:
         raise row.make_cell_error("country", f"{text} is not a country in ISO 3166", "Write the country's name.")

@@ -113,7 +113,12 @@ MAX_LATIN_WORDS = 10_000
 """Usual words after which those of a file are not counted any more, since counting takes as long as reading."""
 _THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")
 _DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+")
-_DECIMAL_COMMA_FIELD = re.compile(r'(?:^|;)\s*"?[-+]?\d*,\d+%?"?\s*(?:;|$)')
+_DECIMAL_COMMA_FIELDS = {
+    ",": re.compile(r'(?:^|,)\s*"([-+]?\d*,\d+)%?"\s*(?=,|$)'),
+    ";": re.compile(r'(?:^|;)\s*"?([-+]?\d*,\d+)%?"?\s*(?=;|$)'),
+    "\t": re.compile(r'(?:^|\t) *"?([-+]?\d*,\d+)%?"? *(?=\t|$)'),
+}
+"""Fields that are a number with one comma, by the delimiter."""
 _POINTED_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(?:\.\d{3})+")
 _FORMULA = re.compile(rb"<f[ >/]")
 _COMPUTE_WHEN_OPENED = re.compile(rb"""\sfullCalcOnLoad\s*=\s*["'](?:1|true)["']""")
@@ -286,13 +291,17 @@ def looks_like_thousands(text: str) -> bool:
 
 
 def has_decimal_commas(path: Path) -> bool:
-    """Whether fields of a file that semicolons separate are numbers with a comma; ImportFileError as `open_text`."""
-    if find_suffix(path) != ".csv":
+    """Whether fields of a text file are numbers with a decimal comma; raises ImportFileError as `open_text`.
+
+    In a file that semicolons do not separate, 1,234 is none, since its comma may separate thousands.
+    """
+    suffix = find_suffix(path)
+    if suffix not in (".csv", ".tsv"):
         return False
     with open_text(path, ImportFileError, find_encoding(path)) as file:
-        if find_delimiter(file.readline(), ".csv") != ";":
-            return False
-        return any(_DECIMAL_COMMA_FIELD.search(line.rstrip()) for line in file)
+        delimiter = find_delimiter(file.readline(), suffix)
+        numbers = (number for line in file for number in _DECIMAL_COMMA_FIELDS[delimiter].findall(line.rstrip("\r\n")))
+        return any(delimiter == ";" or not _THOUSANDS.fullmatch(number) for number in numbers)
 
 
 def normalize_numbers(texts: Collection[str], delimiter: str) -> list[str]:
@@ -558,7 +567,8 @@ def read_statistics_file(
 
 def _make_column(name: str, values: list[Any], metadata: Any, program: str, *, shortens: bool) -> LabelledColumn:
     """Build a column from values and pyreadstat's metadata; `shortens` reads a float of 32 bits as it is shown."""
-    labels = metadata.variable_value_labels.get(name, {})
+    value_labels = metadata.variable_value_labels.get(name, {})
+    labels = {value: text for value, label in value_labels.items() if (text := label.strip())}
     if shortens and metadata.readstat_variable_types[name] == "float" and not any(isinstance(v, str) for v in values):
         values = shorten_floats(values)
     if metadata.readstat_variable_types[name] == "string":

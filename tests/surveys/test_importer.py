@@ -11,7 +11,7 @@ from statsmodels.stats.weightstats import DescrStatsW
 
 from auditor.domain import Cell
 from auditor.errors import ImportFileError, SurveyError
-from auditor.surveys import load_mapping, load_survey, write_survey
+from auditor.surveys import load_distributions, load_mapping, load_survey, write_survey
 from auditor.surveys.importer import ImportedSurvey, import_survey
 from tests.support.known import known
 from tests.support.linearised_error import linearised_error
@@ -328,3 +328,19 @@ def test_a_scale_that_contradicts_the_mapping_is_refused(tmp_path: Path, old: st
     (tmp_path / "m.toml").write_text(SCALES_MAPPING.replace(old, new))
     with pytest.raises(SurveyError, match=message):
         import_survey(tmp_path / "people.csv", tmp_path / "m.toml")
+
+
+def test_spaces_around_names_do_not_separate_a_cell_from_its_shares(tmp_path: Path) -> None:
+    columns: official_files.Columns = {"c": [1.0, 1.0, 2.0], "q": [1.0, 4.0, 2.0]}
+    data = official_files.write_sav(tmp_path / "s.sav", columns, {"c": {1: " España ", 2: "Peru"}})
+    mapping = tmp_path / "m.toml"
+    mapping.write_text(
+        'title = "t"\nsource = "s"\n[columns]\ncountry = ["c"]\n[answers]\nlow = 1\nhigh = 4\n'
+        '[topics]\nq = " divorce "\n',
+        encoding="utf-8",
+    )
+    imported = import_survey(data, str(mapping))
+    write_survey(imported.survey, tmp_path / "o.csv", imported.facts, imported.distributions)
+    cells = set(load_survey(tmp_path / "o.csv").scores)
+    assert cells == {Cell("España", "divorce"), Cell("Peru", "divorce")}
+    assert set(known(load_distributions(tmp_path / "o.csv")).by_cell()) == cells

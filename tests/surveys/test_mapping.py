@@ -31,6 +31,7 @@ def test_labels_begin_with_whole_words(label: str, prefix: str, expected: bool) 
         (MAPPING + "[answers]\nlow = 1\nhigh = 4\n[nonresponse]\nx = { codes = [3] }\n",
          "the answer code 3 is listed with two meanings"),
         (MAPPING + 'b = "x"\n[answers]\nlow = 1\nhigh = 4\n', "two columns have the topic 'x'"),
+        (MAPPING + 'b = " X "\n[answers]\nlow = 1\nhigh = 4\n', "two columns have the topic 'x'"),
         (MAPPING + "[answers]\nlow = 1\nhi = 4\n", "answers.hi"),
         (MAPPING + "[choices]\ngood = { score = 2, codes = [1] }\n", "choices.good.score"),
         ("title = ", "not valid TOML"),

@@ -74,6 +74,8 @@ def test_rounded_shares_are_divided_by_their_sum_and_counted(tmp_path: Path) -> 
         ("NA,divorce,,,,0.5,0.25,0.25", "'NA' may be Namibia or a missing value"),
         ("999,divorce,,,,0.5,0.25,0.25", "999 is a number without a meaning"),
         ("Türkiye,war,,,,0.5,0.25,0.25\nTurkey,divorce,,,,1,0,0", "'Turkey' and 'Türkiye' are the same country"),
+        ("Japan,war,,,,0,0,1\nPeru,War,,,,1,0,0", "line 3, column 'topic': 'War' and 'war' are the same topic"),
+        ("Virgin Islands,war,,,,0,0,1", "may be British Virgin Islands or Virgin Islands of the United States"),
         ("Japan,divorce,,,,0.9,0.9,0.7", "the shares add up to 2.5, not to 1 (or to 100 in percent)"),
         ("Japan,divorce,,,,0.1,0.1,0.1", "the shares add up to 0.3, not to 1"),
     ],
@@ -90,6 +92,12 @@ def test_a_bad_row_is_named(tmp_path: Path, row: str, message: str) -> None:
 def test_a_scale_with_another_number_of_answers_is_refused(tmp_path: Path, low: int, high: int, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         import_share_table(write(tmp_path, "Japan,divorce,50,,,1,0,0\n"), low, high)
+
+
+def test_columns_that_are_numbered_from_0_are_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, "Japan,divorce,0.05,0.5,0.25,0.2\n", "country,topic,p0,p1,p2,p3\n")
+    with pytest.raises(ImportFileError, match="the file has the column 'p0', but the first column of shares is p1"):
+        import_share_table(path, 1, 3)
 
 
 def test_a_file_without_shares_says_which_columns_it_has(tmp_path: Path) -> None:

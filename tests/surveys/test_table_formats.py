@@ -346,3 +346,16 @@ def test_points_may_separate_thousands_where_decimals_have_commas(tmp_path: Path
             ImportFileError, match=r"line 2, column 'n': '1\.000' is not a number\. The points in this file"
         ):
             read("n")
+
+
+@pytest.mark.parametrize(("delimiter", "name"), [(",", "t.csv"), ("\t", "t.tsv"), (";", "t.csv")])
+def test_a_point_is_not_read_where_decimals_have_commas(tmp_path: Path, delimiter: str, name: str) -> None:
+    rows = [("Peru", "war", '"0,5"', "1.000"), ("Japan", "war", '"-0,25"', "900")]
+    (tmp_path / name).write_text(text(delimiter, rows), "utf-8")
+    with pytest.raises(ImportFileError, match=r"line 2, column 'n': '1\.000' is not a"):
+        load_survey(tmp_path / name)
+
+
+def test_a_point_is_read_beside_commas_that_separate_thousands(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(text(rows=[("Peru", "war", "0.125", '"1,000"'), ("Japan", "war", "1.000", "900")]))
+    assert [(cell.score, cell.n) for cell in load_survey(tmp_path / "t.csv").cells] == [(0.125, 1000), (1.0, 900)]

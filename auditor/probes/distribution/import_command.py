@@ -7,7 +7,14 @@ from typing import Annotated
 
 import typer
 
-from auditor.console.options import NewAuditOption, RegionsOption, StorageOption, StrictOption, SurveyOption
+from auditor.console.options import (
+    CountryCodesOption,
+    NewAuditOption,
+    RegionsOption,
+    StorageOption,
+    StrictOption,
+    SurveyOption,
+)
 from auditor.console.output import format_command, print_message, print_unmatched_rows
 from auditor.probes.distribution.opinion_imports import import_opinions as import_recorded_opinions
 from auditor.reports.number_format import pluralize
@@ -24,6 +31,7 @@ def import_opinions(
     survey: SurveyOption,
     audit: NewAuditOption,
     regions: RegionsOption = "western",
+    country_codes: CountryCodesOption = None,
     strict: StrictOption = False,
     storage: StorageOption = None,
 ) -> None:
@@ -36,7 +44,13 @@ def import_opinions(
     Example: auditor import opinions opinions.csv --survey my_wvs.csv --audit published
     """
     counts = import_recorded_opinions(
-        file, survey=survey, audit=audit, storage=storage, regions=regions, is_strict=strict
+        file,
+        survey=survey,
+        audit=audit,
+        storage=storage,
+        regions=regions,
+        is_strict=strict,
+        country_codes=country_codes,
     )
     print_message(
         f"{pluralize(counts.rows, 'answer')} of {pluralize(counts.models, 'model')} in audit '{audit}'"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -20,9 +20,15 @@ from auditor.storage import audits
 from auditor.storage.database import open_database
 from auditor.surveys import SurveyDistributions, group_countries, load_distributions, load_survey
 from auditor.surveys.column_reader import is_missing_marker
-from auditor.surveys.countries import make_country_speller, make_topic_speller
+from auditor.surveys.countries import (
+    COUNTRY_CODES_ADVICE,
+    CountryCodes,
+    make_country_speller,
+    make_topic_speller,
+)
 from auditor.surveys.distributions import format_distributions, parse_enum_cell
 from auditor.surveys.row_reader import TextRow, read_column_names, read_rows
+from auditor.surveys.share_tables import require_first_share
 from auditor.surveys.table_formats import parse_number
 from auditor.text_safety import clean_name
 
@@ -58,6 +64,7 @@ def import_opinions(
     storage: str | None = None,
     regions: str = "western",
     is_strict: bool = False,
+    country_codes: CountryCodes | None = None,
 ) -> ImportedOpinions:
     """Store a file of answers as an audit. An earlier import of the same name is replaced.
 
@@ -67,7 +74,7 @@ def import_opinions(
             verbalized, sampled or tokens; an order is up or down. `n` is the number of answers behind sampled shares.
             Rows of the dimension `placebo` are about an irrelevant attribute.
         survey: a built-in survey or a file, with shares of answers.
-        audit, storage, regions, is_strict: as in `recorded_audits.import_scores`.
+        audit, storage, regions, is_strict, country_codes: as in `recorded_audits.import_scores`.
 
     Raises:
         SurveyError: the survey has no shares of answers.
@@ -77,7 +84,9 @@ def import_opinions(
     require_audit_name(audit)
     truth = group_countries(load_survey(survey), regions)
     distributions = load_distributions(survey)
-    reader = _OpinionReader(distributions, truth, file)
+    reader = _OpinionReader(
+        distributions, truth, make_country_speller(truth, file, country_codes, COUNTRY_CODES_ADVICE)
+    )
     opinions = list(reader.read(file))
     if not opinions:
         raise ImportFileError(f"{file}: has no rows.", "Check that it is the right file.")
@@ -128,10 +137,10 @@ def _count_unmatched_opinions(
 class _OpinionReader:
     """Reads the rows of a file as opinions on the scale of a survey."""
 
-    def __init__(self, distributions: SurveyDistributions, survey: Survey, source: Path) -> None:
+    def __init__(self, distributions: SurveyDistributions, survey: Survey, spell_country: Callable[[str], str]) -> None:
         self.groups = distributions.groups
         self.distributions = distributions
-        self.spell = make_country_speller(survey, source)
+        self.spell = spell_country
         self.spell_topic = make_topic_speller(survey)
         self.counts: Counter[str] = Counter()
         self.order_column = "order"
@@ -146,6 +155,7 @@ class _OpinionReader:
         self.order_column = "scale_order" if is_exported else "order"
         values = ["sample", "answer"] if has_answers else [f"p{position}" for position in range(1, n_points + 1)]
         values = ["shares", "scale_order"] if is_exported else values
+        require_first_share(file, columns)
         extra = f"p{n_points + 1}"
         if not has_answers and extra in columns:
             raise ImportFileError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -116,10 +117,10 @@ ANSWERS_HEADER = "model,country,topic,mode,sample,answer\n"
 ONES = ",".join(["0.1"] * 10)
 
 
-def import_text(text: str, survey: Path | str, folder: Path, *, is_strict: bool = False) -> ImportedOpinions:
+def import_text(text: str, survey: Path | str, folder: Path, **options: Any) -> ImportedOpinions:
     file = folder / "o.csv"
     file.write_text(text, encoding="utf-8")
-    return import_opinions(file, survey=str(survey), audit="a", storage=f"sqlite:///{folder}/a.db", is_strict=is_strict)
+    return import_opinions(file, survey=str(survey), audit="a", storage=f"sqlite:///{folder}/a.db", **options)
 
 
 @pytest.mark.parametrize(
@@ -137,12 +138,22 @@ def import_text(text: str, survey: Path | str, folder: Path, *, is_strict: bool 
         (ANSWERS_HEADER, "has no rows"),
         ("model,country,topic,mode,p1,p2\nm,Japan,abortion,tokens,1,0\n", "the column 'p3' is missing"),
         (SHARES_HEADER.replace("p10", "p10,p11") + f"m,Japan,abortion,tokens,,,,,{ONES},0\n", "the column 'p11'"),
+        (SHARES_HEADER.replace("p1,", "p0,p1,") + f"m,Japan,abortion,tokens,,,,,0,{ONES}\n", "the column 'p0'"),
     ],
 )
 def test_a_bad_row_is_named_and_nothing_is_stored(text: str, message: str, survey: Path, tmp_path: Path) -> None:
     with pytest.raises(ImportFileError, match=message):
         import_text(text, survey, tmp_path)
     assert not (tmp_path / "a.db").exists()
+
+
+def test_a_number_is_a_country_only_where_the_user_names_its_list(survey: Path, tmp_path: Path) -> None:
+    text = f"{ANSWERS_HEADER}m,392,abortion,sampled,0,3\n"
+    with pytest.raises(ImportFileError, match="the country '392' is a number without a meaning") as caught:
+        import_text(text, survey, tmp_path)
+    assert "--country-codes iso-3166-numeric" in caught.value.how_to_fix
+    counts = import_text(text, survey, tmp_path, country_codes="iso-3166-numeric")
+    assert counts.unmatched.rows == 0
 
 
 def test_the_case_of_columns_and_topics_does_not_matter(survey: Path, tmp_path: Path) -> None:
