@@ -350,7 +350,7 @@ def test_points_may_separate_thousands_where_decimals_have_commas(tmp_path: Path
 
 @pytest.mark.parametrize(("delimiter", "name"), [(",", "t.csv"), ("\t", "t.tsv"), (";", "t.csv")])
 def test_a_point_is_not_read_where_decimals_have_commas(tmp_path: Path, delimiter: str, name: str) -> None:
-    rows = [("Peru", "war", '"0,5"', "1.000"), ("Japan", "war", '"-0,25"', "900")]
+    rows: list[tuple[str, ...]] = [("Peru", "war", '"0,5"', "1.000"), ("Japan", "war", '"-0,25"', "900")]
     (tmp_path / name).write_text(text(delimiter, rows), "utf-8")
     with pytest.raises(ImportFileError, match=r"line 2, column 'n': '1\.000' is not a"):
         load_survey(tmp_path / name)
