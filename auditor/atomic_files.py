@@ -198,6 +198,26 @@ def open_replacement(path: Path, mode: int | None = None) -> Iterator[Path]:
             shutil.rmtree(temporary_folder, ignore_errors=True)
 
 
+@contextmanager
+def open_replacements(folder: Path) -> Iterator[Path]:
+    """Yield a temporary folder, for a library that writes files to it; then move all of them to the folder, or none.
+
+    Raises:
+        AuditorError, UsageError: as `write_files`.
+    """
+    with report_write_errors(folder):
+        temporary_folder = Path(tempfile.mkdtemp(dir=folder, prefix=".part-"))
+        try:
+            yield temporary_folder
+            temporary_paths = sorted(temporary_folder.iterdir())
+            for path in temporary_paths:
+                require_replaceable(folder / path.name, identify_file(path))
+            for path in temporary_paths:
+                _move_file(path, folder / path.name, None, is_stream=False)
+        finally:
+            shutil.rmtree(temporary_folder, ignore_errors=True)
+
+
 def _move_file(source: Path, target: Path, mode: int | None, *, is_stream: bool) -> None:
     """Move a complete file to its path, or write it to a stream."""
     if is_stream:

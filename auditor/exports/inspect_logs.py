@@ -9,7 +9,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from auditor.atomic_files import make_folder, open_replacement
+from auditor.atomic_files import make_folder, open_replacements
 from auditor.domain import Cell, Method, Outcome, Ruling, Task, canonical_hash
 from auditor.errors import UsageError
 from auditor.exports.traces import TraceRecord, join_trace_records
@@ -257,7 +257,7 @@ class WrittenLog:
 
 
 def export_inspect(db: Database, name: str, folder: Path) -> list[WrittenLog]:
-    """Write the traces of an audit as Inspect logs. An earlier log of the same audit and model is replaced.
+    """Write the traces of an audit as Inspect logs. Earlier logs of the same audit and models are replaced, or none.
 
     Args:
         db: the database that holds the audit.
@@ -273,18 +273,19 @@ def export_inspect(db: Database, name: str, folder: Path) -> list[WrittenLog]:
     alignment_by_model = {row.model: row for row in compute_alignment(source) if row.method == Method.DIRECT.value}
     make_folder(folder)
     logs, used_names = [], set[str]()
-    for model in source.models:
-        audit_id = source.audit.id
-        traces = results.load_traces(db, audit_id, model=model)
-        verdicts = results.load_verdicts(db, audit_id, model=model)
-        records = join_trace_records(db, traces, verdicts, source.conflicts, source.survey.scores)
-        if not records:
-            continue
-        log = _build_log(source, model, records, alignment_by_model.get(model))
-        path = folder / f"{_unique_name(f'{slugify(name)}_{slugify(model)}', used_names)}.eval"
-        _write_log(log, path)
-        scored = sum(record.trace.score is not None for record in records)
-        logs.append(WrittenLog(path, model, len(records), scored))
+    with open_replacements(folder) as temporary_folder:
+        for model in source.models:
+            audit_id = source.audit.id
+            traces = results.load_traces(db, audit_id, model=model)
+            verdicts = results.load_verdicts(db, audit_id, model=model)
+            records = join_trace_records(db, traces, verdicts, source.conflicts, source.survey.scores)
+            if not records:
+                continue
+            log = _build_log(source, model, records, alignment_by_model.get(model))
+            file_name = f"{_unique_name(f'{slugify(name)}_{slugify(model)}', used_names)}.eval"
+            inspect_ai_log.write_eval_log(log, temporary_folder / file_name)
+            scored = sum(record.trace.score is not None for record in records)
+            logs.append(WrittenLog(folder / file_name, model, len(records), scored))
     if not logs:
         raise UsageError(
             f"audit '{name}' has no traces.", "Inspect logs consist of answers: name an audit that has answers."
@@ -299,12 +300,6 @@ def _unique_name(name: str, used_names: set[str]) -> str:
         candidate, number = f"{name}-{number}", number + 1
     used_names.add(candidate)
     return candidate
-
-
-def _write_log(log: EvalLog, path: Path) -> None:
-    """Write a log with Inspect's own writer."""
-    with open_replacement(path) as temporary_file:
-        inspect_ai_log.write_eval_log(log, temporary_file)
 
 
 # --- the log -----------------------------------------------------------------------------------------------------

@@ -106,6 +106,20 @@ def test_an_export_that_cannot_be_written_is_an_error(made_audit: SyntheticDatab
         export_inspect(made_audit.db, "population", tmp_path / "file")
 
 
+def test_all_logs_are_replaced_or_none(made_audit: SyntheticDatabase, tmp_path: Path) -> None:
+    names = [log.path.name for log in export_inspect(made_audit.db, "population", tmp_path)]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
+    first, last = (tmp_path / name for name in (min(names), max(names)))
+    earlier = last.read_bytes()
+    first.write_bytes(earlier)
+    last.unlink()
+    last.mkdir()
+    with pytest.raises(UsageError, match="is a folder, not a file"):
+        export_inspect(made_audit.db, "population", tmp_path)
+    assert first.read_bytes() == earlier
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
+
+
 @pytest.mark.slow
 def test_inspect_view_lists_and_opens_the_logs(inspect_logs: Path) -> None:
     with viewer(inspect_logs) as url:
