@@ -131,6 +131,8 @@ def print_reading(reading: FileReading) -> None:
     print_message(f"  countries: {', '.join(f'{count} by {source}' for source, count in counts.items())}")
     if unknown_names := describe_unknown_names(named_values):
         print_message(f"  {unknown_names}")
+    for ends, n_topics in reading.scale_ends.items():
+        print_message(f"  scale of {pluralize(n_topics, 'topic')}: {ends}")
     missing = [f"{kind} {count}" for kind, count in reading.answer_counts.items() if count]
     print_message(f"  answers without a score: {', '.join(missing) or 'none'}")
     print_message(

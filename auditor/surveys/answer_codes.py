@@ -205,6 +205,23 @@ def _orient_scale(
     )
 
 
+def describe_scale_ends(column: DistinctValueColumn, mapping: SurveyMapping, scale_words: Sequence[str]) -> str:
+    """Say what the file labels the ends of a scale that the mapping states by codes; empty without such labels.
+
+    Args:
+        mapping: of the column.
+        scale_words: the meaning of -1 and of +1 in the survey.
+    """
+    scale = mapping.answers
+    if scale is None or any(end.labels for end in scale.ends):
+        return ""  # labels in the mapping are compared with those of the file
+    codes = (float(scale.low), float(scale.high))
+    if not any(column.labels.get(code) for code in codes):
+        return ""
+    low, high = (describe_value(code, column.labels) for code in codes)
+    return f"-1 ({scale_words[0]}) is {low}, +1 ({scale_words[1]}) is {high}"
+
+
 def make_unknown_values_error(
     columns: Sequence[tuple[DistinctValueColumn, Sequence[int]]], mappings: Sequence[SurveyMapping], path: Path
 ) -> ImportFileError:

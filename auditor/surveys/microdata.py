@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ from auditor.errors import ImportFileError, pluralize
 from auditor.surveys.answer_codes import (
     decode_answers,
     decode_groups,
+    describe_scale_ends,
     format_value,
     list_ungrouped_values,
     make_unknown_values_error,
@@ -30,7 +32,7 @@ from auditor.surveys.column_reader import (
 )
 from auditor.surveys.country_columns import CountryValue, decode_countries
 from auditor.surveys.estimates import SurveyDesign, build_designs
-from auditor.surveys.mapping import SurveyMapping
+from auditor.surveys.mapping import SurveyMapping, TopicColumn
 from auditor.surveys.table_formats import has_decimal_commas, looks_like_thousands
 
 WAVE_COLUMNS = ("wave", "round", "essround", "s002vs", "year")
@@ -53,6 +55,7 @@ class FileReading:
         weight_range: smallest and largest weight; None without a weight column.
         rows_by_wave: rows by value, for each column of waves.
         ungrouped_values: for each dimension of groups, rows by value that is in no group.
+        scale_ends: number of topics by what the file labels the ends of their scale.
     """
 
     country_values: Sequence[CountryValue]
@@ -62,6 +65,7 @@ class FileReading:
     weight_range: tuple[float, float] | None
     rows_by_wave: Mapping[str, Mapping[str, int]]
     ungrouped_values: Mapping[str, Mapping[str, int]]
+    scale_ends: Mapping[str, int]
 
     def to_dict(self) -> dict[str, Any]:
         """The reading as JSON data; of countries their names, sources and rows."""
@@ -81,6 +85,7 @@ class FileReading:
             "weights": self.weight_range,
             "waves": self.rows_by_wave,
             "in_no_group": self.ungrouped_values,
+            "scale_ends": dict(self.scale_ends),
         }
 
 
@@ -173,6 +178,7 @@ def read_microdata(path: Path, mapping: SurveyMapping) -> Microdata:
             weight_range=weight_range,
             rows_by_wave={wave.name: count_values(wave) for wave in waves},
             ungrouped_values=list_ungrouped_values(groups, mapping),
+            scale_ends=_count_scale_ends(columns.topics, mapping),
         ),
         designs=designs,
     )
@@ -304,6 +310,16 @@ def _decode_topics(
     n_blank_asked = int(np.count_nonzero(is_blank)) - n_not_asked
     scores = np.column_stack([answers.scores for answers in decoded])
     return _TopicAnswers(scores, kind_index, kinds, n_blank_asked, n_not_asked)
+
+
+def _count_scale_ends(columns: Sequence[DistinctValueColumn], mapping: SurveyMapping) -> Counter[str]:
+    """Number of topics by what the file labels the ends of their scale, so that users see a reversed scale."""
+    counts: Counter[str] = Counter()
+    for column, (name, entry) in zip(columns, mapping.topics.items(), strict=True):
+        scale_words = entry.scale if isinstance(entry, TopicColumn) and entry.scale else mapping.scale
+        if description := describe_scale_ends(column, mapping.for_column(name), scale_words):
+            counts[description] += 1
+    return counts
 
 
 def _combine_blocks(country_index: NDArray[np.int64], others: Sequence[NDArray[np.int32]]) -> NDArray[np.int64]:

@@ -130,6 +130,23 @@ def test_preview_shows_what_values_become_and_writes_a_draft(folder: Path, tmp_p
     fail(*options, cwd=folder, code=2, message="is not replaced")
 
 
+def test_an_import_says_what_the_file_labels_the_ends_of_a_scale(tmp_path: Path) -> None:
+    labels: official_files.Labels = {1: "Strongly like", 5: "Strongly dislike"}
+    columns: official_files.Columns = {"c": ["PE", "PE"], "q": [1.0, 4.0], "r": [2.0, 5.0], "s": [2.0, 5.0]}
+    official_files.write_sav(tmp_path / "a.sav", columns, {"q": labels, "r": labels})
+    mapping = (
+        'title = "t"\nsource = "s"\nscale = ["never", "always"]\n[columns]\ncountry = ["c"]\n'
+        '[topics]\nq = "divorce"\nr = "war"\ns = "peace"\n[answers]\nlow = 1\nhigh = 5\n'
+    )
+    (tmp_path / "m.toml").write_text(mapping, encoding="utf-8")
+    imported = succeed("surveys", "import", "a.sav", "--mapping", "m.toml", "-o", "o.csv", cwd=tmp_path)
+    expected = "scale of 2 topics: -1 (never) is 1 ('Strongly like'), +1 (always) is 5 ('Strongly dislike')\n"
+    assert expected in imported.stderr
+    (tmp_path / "m.toml").write_text(mapping + 'low_label = "Strongly dislike"\n', encoding="utf-8")
+    turned = succeed("surveys", "preview", "a.sav", "--mapping", "m.toml", cwd=tmp_path)
+    assert "scale of" not in turned.stderr
+
+
 def test_preview_exits_with_1_where_an_import_would_stop(tmp_path: Path) -> None:
     columns = {name: list(values) for name, values in official_files.wvs_columns(40).items()}
     columns["Q182"][3] = 11
