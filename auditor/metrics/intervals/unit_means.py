@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics.intervals.estimate import (
     CONFIDENCE_LEVEL,
+    CONSTANT_TOLERANCE,
     Estimate,
     Floats,
     ShareEstimate,
@@ -207,13 +208,19 @@ def bounded_mean_over_units(
 
 
 def _read_values(values: ArrayLike, units: Labels, bounds: tuple[float, float]) -> tuple[Floats, UnitIndex]:
-    """The values there are, clipped to the bounds, and the units of each; ValueError as for `mean_over_units`."""
+    """The values there are, clipped to the bounds, and the units of each; ValueError as for `mean_over_units`.
+
+    Values that differ from a bound by rounding only are on it: a mean of 1 - 1e-16 has the interval of a mean of 1.
+    """
     (present,), is_present = complete_cases(values)
     if len(present):
         tolerance = 1e-6 * max(1.0, float(np.abs(present).max()))
         if present.min() < bounds[0] - tolerance or present.max() > bounds[1] + tolerance:
             raise ValueError(f"values must be from {bounds[0]} to {bounds[1]}")
-    return np.clip(present, *bounds), index_units(units, is_present)
+    clipped = np.clip(present, *bounds)
+    for bound in filter(isfinite, bounds):
+        clipped[np.abs(clipped - bound) <= CONSTANT_TOLERANCE * max(1.0, abs(bound))] = bound
+    return clipped, index_units(units, is_present)
 
 
 def _reason_against_interval(values: Floats, units: UnitIndex, bounds: tuple[float, float]) -> str | None:

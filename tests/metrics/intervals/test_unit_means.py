@@ -185,6 +185,15 @@ def test_a_bounded_mean_is_a_share_of_the_range() -> None:
     assert (mean.ci_low, mean.ci_high) == pytest.approx((2 * (share.ci_low or 0) - 1, 2 * (share.ci_high or 0) - 1))
 
 
+@pytest.mark.parametrize("rounding", [0.0, 2**-53, 2**-52, -(2**-52)])
+@pytest.mark.parametrize("n_rounded", [1, 12])
+def test_the_interval_of_a_mean_at_a_bound_does_not_depend_on_rounding(rounding: float, n_rounded: int) -> None:
+    values = 1.0 - rounding * (np.arange(12) < n_rounded)
+    mean = mean_over_units(values, {"question": np.arange(12)}, (-1.0, 1.0))
+    assert (mean.value, mean.reason, mean.ci_high) == (1.0, None, 1.0)
+    assert mean.ci_low == pytest.approx(2 * 0.025 ** (1 / 12) - 1)
+
+
 def test_means_that_are_all_equal() -> None:
     inside = mean_over_units(np.full(6, 0.4), {"item": range(6)}, (0.0, 1.0))
     assert (inside.ci_low, inside.reason) == (None, CONSTANT_REASON)
