@@ -44,10 +44,11 @@ def as_preferences(preferences: ArrayLike) -> Floats:
 
 
 def pair_probabilities(preferences: ArrayLike, calibrated: bool = False) -> Floats:
-    """One probability per pair, with (i, j) and (j, i) adding up to 1; nan where neither order has a valid answer.
+    """One probability per pair, with (i, j) and (j, i) adding up to 1.
 
     Uncalibrated, it is the answer to the question that shows the lower item first, or the other order's if that one
-    failed; calibrated, the mean of the orders with an answer.
+    failed, and nan where both did; calibrated, the mean of both orders, and nan where one failed: a single order has
+    the judge's preference for a position.
 
     Raises:
         ValueError: as `as_preferences`.
@@ -55,12 +56,22 @@ def pair_probabilities(preferences: ArrayLike, calibrated: bool = False) -> Floa
     values = as_preferences(preferences)
     swapped = 1.0 - values.T
     if calibrated:
-        mean_of_orders = (values + swapped) / 2
-        return np.where(np.isnan(mean_of_orders), np.where(np.isnan(values), swapped, values), mean_of_orders)
+        mean_of_orders: Floats = (values + swapped) / 2
+        return mean_of_orders
     upper = np.triu(np.where(np.isnan(values), swapped, values), 1)
     probabilities = upper + np.tril(1.0 - upper.T, -1)
     np.fill_diagonal(probabilities, np.nan)
     return probabilities
+
+
+def average_answered_orders(preferences: ArrayLike) -> Floats:
+    """The mean of both orders of each pair, or the answer to one if the other has none; nan where neither has one.
+
+    Raises:
+        ValueError: as `as_preferences`.
+    """
+    mean_of_orders = pair_probabilities(preferences, calibrated=True)
+    return np.where(np.isnan(mean_of_orders), pair_probabilities(preferences), mean_of_orders)
 
 
 def preference_graph(preferences: ArrayLike, calibrated: bool = False) -> Bools:
@@ -115,7 +126,7 @@ def negation_invariance(preferences: ArrayLike, negated: ArrayLike, calibrated: 
 
     Args:
         preferences, negated: shape (N, N), answers to both forms; 1 = the item shown first was named.
-        calibrated: whether both orders are averaged first; then each unordered pair counts once.
+        calibrated: whether both orders are averaged first; then each unordered pair counts once, if both were answered.
 
     Raises:
         ValueError: the shapes differ, or as `as_preferences`.
@@ -160,7 +171,7 @@ def human_agreement(preferences: ArrayLike, people: ArrayLike, calibrated: bool 
     Raises:
         ValueError: the shapes differ, or as `as_preferences`.
     """
-    judge, truth = pair_probabilities(preferences, calibrated), pair_probabilities(people, True)
+    judge, truth = pair_probabilities(preferences, calibrated), average_answered_orders(people)
     if judge.shape != truth.shape:
         raise ValueError(f"judge and people must have one shape, but got {judge.shape} and {truth.shape}")
     upper = np.triu(np.abs(decisions(truth)) == 1, 1)
@@ -287,7 +298,7 @@ def estimate_negation_invariance(
     counts = []
     for answers in sets:
         both_forms = answers.asked[0] & answers.asked[1] & ~np.eye(answers.asked.shape[1], dtype=bool)
-        n_asked = int(np.triu(both_forms | both_forms.T, 1).sum()) if calibrated else int(both_forms.sum())
+        n_asked = int(np.triu(both_forms & both_forms.T, 1).sum()) if calibrated else int(both_forms.sum())
         counts.append(_with_lost(negation_invariance(answers.preferences, answers.negated, calibrated), n_asked))
     return estimate_over_sets(counts, name_sets(sets), averaged)
 
@@ -307,7 +318,7 @@ def estimate_human_agreement(
 ) -> LogicEstimate:
     """Share of the questions with a human preference that the judge decides the same way.
 
-    Calibrated, each pair counts once, by the mean of both orders.
+    Calibrated, each pair that was asked about in both orders counts once, by their mean.
     """
     counts = [_count_human_agreement(answers, calibrated) for answers in sets]
     is_labelled = any(not np.isnan(answers.human_preferences).all() for answers in sets)
@@ -342,9 +353,9 @@ def _count_human_agreement(answers_on_set: JudgeAnswers, calibrated: bool) -> Ca
     """Counts of one set's questions, or pairs where calibrated, with a human preference."""
     asked = answers_on_set.asked[0]
     if calibrated:
-        people = np.where(asked | asked.T, answers_on_set.human_preferences, np.nan)
+        people = np.where(asked & asked.T, answers_on_set.human_preferences, np.nan)
         return human_agreement(answers_on_set.preferences, people, calibrated)
-    people_decisions = decisions(pair_probabilities(answers_on_set.human_preferences, calibrated=True))
+    people_decisions = decisions(average_answered_orders(answers_on_set.human_preferences))
     counted = asked & (np.abs(people_decisions) == 1)
     judge_decisions = decisions(answers_on_set.preferences)[counted]
     return count_cases(

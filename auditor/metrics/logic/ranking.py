@@ -18,10 +18,10 @@ from auditor.metrics.logic.consistency import (
     JudgeAnswers,
     LogicEstimate,
     as_preferences,
+    average_answered_orders,
     decisions,
     estimate_human_agreement,
     name_sets,
-    pair_probabilities,
 )
 
 if not TYPE_CHECKING:
@@ -396,7 +396,7 @@ def measure_repair_effect(
     gains, restricted_pairs = [], []
     n_tied = 0
     for answers, repaired in zip(original_answers, repaired_preferences, strict=True):
-        truth = pair_probabilities(answers.human_preferences, calibrated=True)
+        truth = average_answered_orders(answers.human_preferences)
         is_answered = answers.asked[0] & _decided_mask(truth) & ~np.isnan(answers.preferences)
         is_decided = is_answered & _decided_mask(answers.preferences) & _decided_mask(repaired)
         n_tied += int(is_answered.sum() - is_decided.sum())

@@ -239,7 +239,7 @@ def check_subsets(
     check_subset_arguments(k, max_subsets)
     forward, backward = _decide_orders(preferences, calibrated=calibrated)
     n_items, is_answered = len(forward), ~np.isnan(forward)
-    is_asked = asked | asked.T
+    is_asked = asked & asked.T if calibrated else asked | asked.T
     counts = _count_pairs(forward, backward, is_asked)
     subsets, exhaustive = np.empty((0, 3), dtype=np.intp), True  # whatever k: the pairs of a huge one fill the memory
     depends_on_order = ~((forward == backward) | (np.isnan(forward) & np.isnan(backward)))

@@ -541,8 +541,8 @@ def build_contradictions_section(rows: Sequence[ContradictionRow]) -> Section:
     consistent = [[*_describe_contradiction(row), "."] for row in rows if not row.reversals]
     blocks: list[Block] = [
         Paragraph(
-            "Both orders of each pair are averaged. Shown are the shortest cycles, and the smallest set of preferences "
-            "found whose reversal removes all cycles."
+            "The answered orders of each pair are averaged. Shown are the shortest cycles, and the smallest set of "
+            "preferences found whose reversal removes all cycles."
         ),
         *(_build_cycles(row, is_open=i < MAX_OPEN_ROWS) for i, row in enumerate(contradictory)),
     ]

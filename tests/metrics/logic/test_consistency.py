@@ -14,6 +14,7 @@ from auditor.metrics.intervals.items import AVERAGINGS, Averaging
 from auditor.metrics.logic.consistency import (
     JudgeAnswers,
     LogicEstimate,
+    average_answered_orders,
     commutativity,
     estimate_commutativity,
     estimate_first_position,
@@ -27,6 +28,7 @@ from auditor.metrics.logic.consistency import (
     preference_graph,
     self_agreement,
 )
+from auditor.metrics.logic.transitivity import estimate_transitivity
 from tests.support.known import known
 
 N = 12
@@ -196,12 +198,29 @@ def test_wrong_arguments_are_named() -> None:
         self_agreement([1.0, 0.0])
 
 
-def test_raw_answers_fall_back_on_the_other_order_and_calibrated_ones_average() -> None:
+def test_raw_answers_fall_back_on_the_other_order_and_calibrated_ones_need_both() -> None:
     # 0-1: first order says 0, the other says 1. 0-2: only the other order, says 2. 1-2: both say 1.
     values = [[9, 1, NAN], [1, 9, 1], [1, 0, 9]]
     np.fill_diagonal(array := np.array(values), NAN)
     np.testing.assert_array_equal(pair_probabilities(array), [[NAN, 1, 0], [0, NAN, 1], [1, 0, NAN]])
-    np.testing.assert_array_equal(pair_probabilities(array, True), [[NAN, 0.5, 0], [0.5, NAN, 1], [1, 0, NAN]])
+    np.testing.assert_array_equal(pair_probabilities(array, True), [[NAN, 0.5, NAN], [0.5, NAN, 1], [NAN, 0, NAN]])
+    np.testing.assert_array_equal(average_answered_orders(array), [[NAN, 0.5, 0], [0.5, NAN, 1], [1, 0, NAN]])
+
+
+def test_a_judge_that_names_the_first_item_decides_nothing_calibrated_though_orders_are_missing() -> None:
+    """A single order has the preference for the position, so it is no calibrated answer."""
+    rng = np.random.default_rng(3)
+    first = np.where(rng.random((6, 6)) < 0.3, NAN, 1.0)
+    both = np.triu(~np.isnan(first) & ~np.isnan(first.T), 1)
+    assert 0 < both.sum() < 15
+    asked = np.stack([np.ones((6, 6), dtype=bool)] * 2)
+    by_rank = np.triu(np.ones((6, 6)))
+    answers = JudgeAnswers(first, first, asked, np.empty((0, 0)), by_rank)
+    for estimate in (estimate_negation_invariance, estimate_human_agreement):
+        share = estimate([answers], "pooled", calibrated=True)
+        assert (share.value, share.n, share.ties) == (None, 0, both.sum())
+        assert share.lost == 15 - both.sum()
+    assert estimate_transitivity([answers], 3, calibrated=True).n_decided == 0
 
 
 def test_probabilities_are_decisions_above_one_half() -> None:
@@ -261,9 +280,9 @@ def test_negation_counts_reversed_answers() -> None:
     negated = np.array([[0, 0, 1], [0.5, 0, 1], [1, 1, 0]])
     counts = negation_invariance(values, negated)
     assert (counts.value, counts.n, counts.ties, counts.lost) == (2 / 3, 3, 2, 1)
-    # Both orders averaged: pair 0-1 is 0.75 against 0.25, reversed; 0-2 has 1 against 0.5, a tie; 1-2 0.5, a tie.
+    # Both orders averaged: pair 0-1 is 0.75 against 0.25, reversed; 0-2 has 1 against 0.5, a tie; 1-2 has one order.
     calibrated = negation_invariance(values, negated, calibrated=True)
-    assert (calibrated.value, calibrated.n, calibrated.ties, calibrated.lost) == (1.0, 1, 2, 0)
+    assert (calibrated.value, calibrated.n, calibrated.ties, calibrated.lost) == (1.0, 1, 1, 1)
 
 
 def test_planted_faults_come_back() -> None:

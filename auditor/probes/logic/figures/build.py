@@ -16,6 +16,7 @@ from auditor.metrics.intervals.unit_means import mean_over_units
 from auditor.metrics.logic.consistency import (
     JudgeAnswers,
     LogicEstimate,
+    average_answered_orders,
     estimate_commutativity,
     estimate_first_position,
     estimate_human_agreement,
@@ -65,7 +66,7 @@ MAX_LISTED_CYCLES = 5
 def build_contradiction_row(answers: ItemSetAnswers) -> ContradictionRow:
     """Find the preferences to reverse, and the shortest cycles, in one judge's preferences on one set."""
     names = item_names(answers.item_set)
-    graph = preference_graph(answers.preferences, calibrated=True)
+    graph = preference_graph(average_answered_orders(answers.preferences))
     feedback, cycles = minimum_feedback_arcs(graph, MAX_EXACT_ITEMS), shortest_cycles(graph)
     return ContradictionRow(
         judge=answers.judge,
