@@ -314,6 +314,7 @@ def share_by_cell(cells: Sequence[Cell], is_hit: Sequence[bool]) -> ShareEstimat
     )
 
 
+NO_JUDGES_REASON = "the audit has no judges"
 MAX_LISTED_CONFLICTS = 200
 """Conflicts listed with their reasoning; more would make the report slow to open."""
 MAX_REASONING_CHARS = 2000
@@ -337,10 +338,7 @@ def build_conflicts_report(db: Database, source: ReportSource) -> ConflictsRepor
     quartile = compute_third_quartile(source)
     return ConflictsReport(
         third_quartile=quartile,
-        settled=share_by_cell(
-            [conflict.cell for conflict in voted_conflicts],
-            [conflict.state is ConflictState.MAJORITY for conflict in voted_conflicts],
-        ),
+        settled=_estimate_settled(source, voted_conflicts),
         within_noise=share_by_cell(
             [conflict.cell for conflict in voted_conflicts if conflict.within_noise is not None],
             [conflict.within_noise for conflict in voted_conflicts if conflict.within_noise is not None],
@@ -362,6 +360,16 @@ def build_conflicts_report(db: Database, source: ReportSource) -> ConflictsRepor
         ),
         largest=_build_conflict_rows(db, source, largest),
         not_listed=len(reviewed_conflicts) - len(largest),
+    )
+
+
+def _estimate_settled(source: ReportSource, voted_conflicts: Sequence[Conflict]) -> ShareEstimate:
+    """Share of conflicts that the judges settled; missing where there are none to settle them."""
+    if source.config is not None and not source.config.judge_models:
+        return ShareEstimate(None, 0, reason=NO_JUDGES_REASON)
+    return share_by_cell(
+        [conflict.cell for conflict in voted_conflicts],
+        [conflict.state is ConflictState.MAJORITY for conflict in voted_conflicts],
     )
 
 

@@ -64,7 +64,8 @@ def _finish_audit(report: Report) -> Iterator[Text]:
 
 
 def _enlarge_audit(report: Report) -> Iterator[Text]:
-    if report.alignment and all(min(row.countries, row.topics) < MIN_UNITS for row in report.alignment):
+    with_scores = [row for row in report.alignment if row.countries]
+    if with_scores and all(min(row.countries, row.topics) < MIN_UNITS for row in with_scores):
         yield (
             f"Ask about at least {MIN_UNITS} countries and {MIN_UNITS} topics. With fewer, no figure has a 95% CI, and "
             "no conclusion about the models is possible."
@@ -97,8 +98,9 @@ def _measure_judges(report: Report) -> Iterator[Text]:
 def _decide_conflicts(report: Report) -> Iterator[Text]:
     states = report.conflicts.states
     if n_open := states.get("open", 0) + states.get("disputed", 0):
+        unresolved = " that the judges could not resolve" if any(model.judge for model in report.audit.models) else ""
         yield [
-            f"Decide the {pluralize(n_open, 'conflict')} that the judges could not resolve: ",
+            f"Decide the {pluralize(n_open, 'conflict')}{unresolved}: ",
             _call("review", report),
             ". Your decisions do not change any model’s agreement with people.",
         ]
@@ -151,6 +153,8 @@ def _halve_error(report: Report) -> Iterator[Text]:
 def _name_thresholds(report: Report) -> str:
     """Options of `auditor check` for what the audit measures: scores, opinions, or whether answers are usable."""
     if report.alignment:
+        if any(row.countries for row in report.alignment) and all(row.mae.value is None for row in report.alignment):
+            return "--min-pearson YOURS"
         return "--max-mae YOURS --max-region-gap YOURS" if report.regions.gaps else "--max-mae YOURS"
     if thresholds := list_suggested_thresholds(report):
         return " ".join(f"--{name.replace('_', '-')} YOURS" for name in thresholds)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import binomtest
@@ -12,6 +14,7 @@ from auditor.reports.data.conflicts import build_conflicts_report, compute_third
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.report_source import load_source
 from auditor.reports.output import render_report
+from auditor.reports.sections.conflicts import describe_conflicts
 from auditor.storage import audits, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
@@ -97,3 +100,13 @@ def test_the_third_quartile_of_a_task_is_of_the_scores_of_its_answers(db: Databa
     quartile = compute_third_quartile(load_source(db, "task"))
     assert quartile.value == pytest.approx(np.quantile([0.1, 0.4, 0.8], 0.75))
     assert quartile.n == 3
+
+
+def test_without_judges_none_is_said_to_settle_conflicts(db: Database, report: Report) -> None:
+    audit = populate(db)
+    source = load_source(db, audit.name)
+    assert source.config is not None
+    source = replace(source, config=source.config.model_copy(update={"judges": []}))
+    conflicts = build_conflicts_report(db, source)
+    assert (conflicts.settled.value, conflicts.settled.reason) == (None, "the audit has no judges")
+    assert "The judges alone settle" not in " ".join(describe_conflicts(change(report, conflicts=conflicts)))

@@ -102,6 +102,10 @@ STEPS: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
         {"alignment__each__topics": 4}, {"alignment__0__topics": 4},
     ),
     (
+        "_enlarge_audit", "Ask about at least 5 countries", {"alignment__each__topics": 4},
+        {"alignment__each__topics": 0, "alignment__each__countries": 0},
+    ),
+    (
         "_explain_losses", "Find out why 3 calls failed, and repeat them: auditor errors 'my audit'.",
         {"failures__unusable": 3, "audit__name": "my audit"}, {"failures__unusable": 0},
     ),
@@ -128,6 +132,7 @@ STEPS: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
     ),
     ("_test_thresholds", "population --max-mae YOURS --max-region-gap YOURS.", {}, {"regions__gaps": []}),
     ("_test_thresholds", "population --max-mae YOURS.", {"regions__gaps": []}, {}),
+    ("_test_thresholds", "population --min-pearson YOURS.", {"alignment__each__mae": MISSING}, {}),
     (
         "_test_thresholds", "population --min-skill YOURS --min-variance-ratio YOURS.",
         {"alignment": [], "distribution": "figures"}, {},
@@ -143,6 +148,10 @@ STEPS: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
         "Decide the 7 conflicts that the judges could not resolve: auditor review population. Your decisions do not "
         "change any model’s agreement with people.",
         {"conflicts__states": {"open": 3, "disputed": 4}}, {"conflicts__states": {"settled": 7}},
+    ),
+    (
+        "_decide_conflicts", "Decide the 7 conflicts: auditor review population.",
+        {"conflicts__states": {"open": 7}, "audit__models__each__judge": False}, {"conflicts__states": {"open": 7}},
     ),
     (
         "_halve_error",

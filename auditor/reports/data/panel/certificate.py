@@ -35,6 +35,8 @@ PHRASES = {
     ("order", "association"): ("is {} in the later half of its verdicts", LENIENT),
 }
 """By field of `JudgeRow` and kind of evidence: a phrase, and its words for differences above and below 0."""
+ASSOCIATED = {"verbosity": "length", "own_family": "model family", "order": "order"}
+"""By field of `JudgeRow` whose evidence is an association: what verdicts may be associated with."""
 Finding = tuple[str, str, JudgeDifference]
 """A judge, a field of `JudgeRow`, and its difference."""
 
@@ -59,8 +61,10 @@ def _describe_biases(judges: Sequence[JudgeRow]) -> Iterator[str]:
             f"quality. {adjustment}"
         )
     elif associations:
+        *others, last = [name for field, name in ASSOCIATED.items() if any(item[1] == field for item in associations)]
+        properties = f"{', '.join(others)} or {last}" if others else last
         yield (
-            "No association of verdicts with length, model family or order is statistically distinguishable from zero "
+            f"No association of verdicts with {properties} is statistically distinguishable from zero "
             f"(none of {pluralize(len(associations), 'test')}). {adjustment}"
         )
 

@@ -57,7 +57,7 @@ def estimate_judge_biases(source: ReportSource, matrix: VerdictMatrix) -> dict[s
         "own_family": _exposure_effects(
             matrix, verdicts, matrix.is_same_family, "no other model of its family is judged"
         ),
-        "order": exposure_effects(verdicts, later_half(matrix.recorded_at, verdicts), units, relative_to_median=True),
+        "order": _estimate_order_effects(matrix, verdicts),
     }
     adjusted = iter(adjust_tests((effect for column in differences.values() for effect in column), "biases of judges"))
     return {name: [next(adjusted) for _ in column] for name, column in differences.items()}
@@ -85,6 +85,17 @@ def _exposure_effects(
     return [
         effect if has_both else missing_difference(missing_reason)
         for effect, has_both in zip(effects, np.logical_and(has_exposed, has_other).tolist(), strict=True)
+    ]
+
+
+def _estimate_order_effects(matrix: VerdictMatrix, verdicts: FloatArray) -> list[JudgeDifference]:
+    """Effects of the later half of each judge's verdicts, compared with those of the median judge."""
+    is_late = later_half(matrix.recorded_at, verdicts)
+    effects = exposure_effects(verdicts, is_late, matrix.units, relative_to_median=True)
+    has_order = (~np.isnan(is_late)).any(axis=1).tolist()
+    return [
+        effect if is_known else missing_difference("the order of its verdicts is not known")
+        for effect, is_known in zip(effects, has_order, strict=True)
     ]
 
 
