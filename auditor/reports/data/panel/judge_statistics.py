@@ -92,10 +92,9 @@ def _estimate_order_effects(matrix: VerdictMatrix, verdicts: FloatArray) -> list
     """Effects of the later half of each judge's verdicts, compared with those of the median judge."""
     is_late = later_half(matrix.recorded_at, verdicts)
     effects = exposure_effects(verdicts, is_late, matrix.units, relative_to_median=True)
-    has_order = (~np.isnan(is_late)).any(axis=1).tolist()
     return [
-        effect if is_known else missing_difference("the order of its verdicts is not known")
-        for effect, is_known in zip(effects, has_order, strict=True)
+        effect if np.isfinite(is_late_of_judge).any() else missing_difference("the order of its verdicts is not known")
+        for effect, is_late_of_judge in zip(effects, is_late, strict=True)
     ]
 
 

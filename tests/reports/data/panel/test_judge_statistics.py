@@ -11,6 +11,7 @@ from auditor.domain import AlteredTraceVerdict, Outcome, Ruling
 from auditor.metrics.judges.accuracy import JudgeDifference
 from auditor.reports.data.panel.judge_statistics import NO_PADDING_REASON, NO_TRUTH_REASON
 from auditor.reports.data.panel.schema import JudgeRow
+from auditor.reports.data.panel.verdict_matrix import VerdictMatrix
 from auditor.reports.data.report_schema import Report
 from auditor.storage import results
 from auditor.storage.database import Database
@@ -64,3 +65,12 @@ def test_a_panel_of_two_says_why_it_has_no_alpha_without_a_judge(db: Database) -
     panel = panel_of(db, populate(db, models=2, countries=3, topics=2, samples=1).name)
     reasons = {estimate.reason for row in panel.judges for estimate in (row.alpha_without, row.alpha_change)}
     assert reasons == {"without this judge there is only one other"}
+
+
+def test_verdicts_without_times_have_no_order(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Imported verdicts have none, however many judges there are."""
+    monkeypatch.setattr(
+        VerdictMatrix, "recorded_at", property(lambda matrix: np.full_like(matrix.unconditional_verdicts, np.nan))
+    )
+    rows = panel_of(db, populate(db, samples=1).name).judges
+    assert {(row.order.value, row.order.reason) for row in rows} == {(None, "the order of its verdicts is not known")}
