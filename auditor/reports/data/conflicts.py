@@ -365,7 +365,7 @@ def build_conflicts_report(db: Database, source: ReportSource) -> ConflictsRepor
 
 def _estimate_settled(source: ReportSource, voted_conflicts: Sequence[Conflict]) -> ShareEstimate:
     """Share of conflicts that the judges settled; missing where there are none to settle them."""
-    if source.config is not None and not source.config.judge_models:
+    if voted_conflicts and source.config is not None and not source.config.judge_models:
         return ShareEstimate(None, 0, reason=NO_JUDGES_REASON)
     return share_by_cell(
         [conflict.cell for conflict in voted_conflicts],
