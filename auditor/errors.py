@@ -10,9 +10,12 @@ if TYPE_CHECKING:
     from auditor.domain import Answer
 
 
-def did_you_mean(word: str, known_words: Iterable[str], fallback: str) -> str:
-    """A question that names the known word closest to a misspelt one; the fallback hint if none is close."""
-    close_matches = difflib.get_close_matches(word, list(known_words), n=1, cutoff=0.5)
+def did_you_mean(word: str, known_words: Iterable[str], fallback: str, cutoff: float = 0.63) -> str:
+    """A question that names the known word closest to a misspelt one; the fallback hint if none is close.
+
+    The default cutoff accepts "cult" for "culture" (similarity 0.73), and not "order" for "score" (0.60).
+    """
+    close_matches = difflib.get_close_matches(word, list(known_words), n=1, cutoff=cutoff)
     return f"Did you mean '{close_matches[0]}'?" if close_matches else fallback
 
 

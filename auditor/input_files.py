@@ -84,6 +84,15 @@ _LONG_KEY = re.compile(rf"(?:^|[\[{{,])[ \t]*+(?:{_KEY_PART}\.[ \t]*+){{{MAX_DEP
 """A dotted key of `MAX_DEPTH` parts or more: tomllib's memory is quadratic in them (40 GB for a key of 200 kB)."""
 _TUPLE_REPR = re.compile(r"\((?:'[^']*',? ?)+\)")
 """A tuple of strings as `repr` shows it, such as `('a', 'b')`."""
+_PATH_HINT = r": write a path with backslashes in single quotes, such as 'C:\data\survey.csv'"
+_TOML_HINTS = {
+    "Invalid value": ': write text in straight double quotes, such as "peers"',
+    "Unescaped": _PATH_HINT,
+    "Invalid hex value": _PATH_HINT,
+    "Cannot declare": ": write the name of a table that is repeated in double brackets, such as [[models]]",
+    "Expected '='": ": write key = value, and a number with a decimal point, such as 0.38",
+}
+"""How to correct what people often write, by the beginning of tomllib's message."""
 
 
 def set_limit_factor(factor: float) -> None:
@@ -241,7 +250,8 @@ def parse_toml(text: str, source: str, error_class: type[AuditorError]) -> dict[
         # tomllib shows a key as a tuple, "('a', 'b')"; it is shown as in the file, "a.b".
         message = _TUPLE_REPR.sub(lambda match: ".".join(re.findall(r"'([^']*)'", match[0])), str(error))
         message = message.replace("Cannot overwrite a value", "a key is used twice")
-        raise error_class(f"{source}: not valid TOML: {message}.", "Correct that line.") from None
+        hint = next((hint for start, hint in _TOML_HINTS.items() if message.startswith(start)), "")
+        raise error_class(f"{source}: not valid TOML: {message}.", f"Correct that line{hint}.") from None
     except (RecursionError, ValueError) as error:
         raise_parse_error(error, source, error_class)
     require_storable(data, source, error_class)

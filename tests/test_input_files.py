@@ -46,6 +46,24 @@ def test_unusual_toml_is_an_error_or_parsed(text: str, message: str) -> None:
             assert parse_toml(text, "F", SurveyError)
 
 
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("judges = peers", 'write text in straight double quotes, such as "peers"'),
+        ("name = “mine”", "write text in straight double quotes"),
+        (r'source = "C:\Users\ada\survey.csv"', r"in single quotes, such as 'C:\data\survey.csv'"),
+        (r'source = "data\survey.csv"', "write a path with backslashes in single quotes"),
+        ("[models]\nname = 'a'\n[models]\nname = 'b'", "in double brackets, such as [[models]]"),
+        ("limits = { budget_usd = 0,5 }", "a number with a decimal point"),
+        ("judges: 'peers'", "write key = value"),
+    ],
+)
+def test_advice_on_frequent_mistakes_in_toml_names_the_correction(text: str, advice: str) -> None:
+    with pytest.raises(SurveyError, match=r"F: not valid TOML: .* line") as caught:
+        parse_toml(text, "F", SurveyError)
+    assert advice in caught.value.how_to_fix
+
+
 def test_nesting_depth_is_limited_without_recursion() -> None:
     for text, is_allowed in (("[" * (MAX_DEPTH - 1) + "]" * (MAX_DEPTH - 1), True), ("[" * 60 + "]" * 60, False)):
         if is_allowed:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import date, time
 from math import isfinite
-from typing import Any
+from typing import Any, get_args, get_origin
 
 import pydantic
 from pydantic import BaseModel
@@ -27,6 +27,7 @@ from auditor.config.value_checks import (
     format_setting,
     key_type,
     type_at_step,
+    union_members,
     unwrap_annotation,
 )
 from auditor.errors import did_you_mean, pluralize
@@ -35,6 +36,25 @@ from auditor.text_safety import truncate_text
 MAX_PROBLEMS = 10
 """Largest number of problems that a message lists; a wrong file may have one in every row."""
 KNOWN_KEYS_PREFIX = "Known keys: "
+MISSPELT_CUTOFF = 0.8
+"""Similarity from which a key is taken for a misspelt one before other explanations are tried."""
+MAX_TABLES = 3
+"""Largest number of tables that are offered for a key that stands in the wrong one."""
+FOREIGN_KEYS = {
+    **dict.fromkeys(("base_url", "api_url", "api_base_url", "url", "endpoint", "host", "server"), "api_base"),
+    **dict.fromkeys(("id", "model_id", "model_name", "provider", "deployment"), "model"),
+    **dict.fromkeys(("retries", "max_retries", "num_retries"), "max_attempts"),
+    **dict.fromkeys(("top_p", "top_k", "extra_body", "config", "litellm_params"), "params"),
+    **dict.fromkeys(("providers", "model_list", "targets"), "models"),
+    **dict.fromkeys(("max_connections", "max_workers", "threads", "parallel"), "concurrency"),
+    **dict.fromkeys(("timeout", "request_timeout"), "timeout_s"),
+    **dict.fromkeys(("budget", "max_cost", "cost_limit"), "budget_usd"),
+    **dict.fromkeys(("database", "database_url", "db"), "storage"),
+    **dict.fromkeys(("n", "repeats", "num_samples", "epochs"), "samples"),
+    **dict.fromkeys(("dataset", "data"), "survey"),
+    "system_prompt": "system",
+}
+"""Keys of other tools' configurations, and the standard key for each."""
 SECRET_KEYS = ("api_key", "api_base", "endpoint", "headers", "params", "storage")
 """Keys whose value no message shows, since it may be a password or a key."""
 
@@ -131,7 +151,8 @@ def _explain_problem(
             )
         known_keys = sorted(field_types(location.parent_type))
         install = " A probe of another package has to be installed." if location.path[:-1] == ("probes",) else ""
-        return f"unknown key '{path}'. How to fix: {_suggest_key(str(location.path[-1]), known_keys)}{install}"
+        hint = _suggest_key(str(location.path[-1]), known_keys, root_model)
+        return f"unknown key '{path}'. How to fix: {hint}{install}"
     if error_type == "missing" and not isinstance(location.path[-1], int):
         addition = f"{describe_type(location.expected_type)}{_example(location, syntax)}"
         return f"the key '{path}' is missing. How to fix: Add {addition}."
@@ -163,9 +184,37 @@ def _collapse_whitespace(text: str | None) -> str:
     return " ".join((text or "").split())
 
 
-def _suggest_key(key: str, known_keys: list[str]) -> str:
-    """The known key closest to a misspelt one, as a question; if none is close, a list of all known keys."""
+def _suggest_key(key: str, known_keys: list[str], root_model: type[BaseModel]) -> str:
+    """The key that an unknown one probably stands for: a misspelt one, another tool's, or one of another table.
+
+    Without such a key, a list of all known keys of the table.
+    """
+    if misspelt := did_you_mean(key, known_keys, "", cutoff=MISSPELT_CUTOFF):
+        return misspelt
+    standard_key = FOREIGN_KEYS.get(key.lower().replace("-", "_"), key)
+    if standard_key in known_keys:
+        return f"Did you mean '{standard_key}'?"
+    if tables := _list_tables_with(standard_key, root_model):
+        return f"Set '{standard_key}' in the table {' or '.join(repr(table) for table in tables[:MAX_TABLES])}."
     return did_you_mean(key, known_keys, f"{KNOWN_KEYS_PREFIX}{', '.join(known_keys)}.")
+
+
+def _list_tables_with(key: str, root_model: type[BaseModel]) -> list[str]:
+    """Names of the tables of a file that have a key, such as `limits` or `probes.direct`."""
+    annotations = field_types(root_model)
+    probes = field_types(annotations.get("probes"))
+    annotations |= {f"probes.{probe}": annotation for probe, annotation in probes.items()}
+    return [
+        name
+        for name, annotation in annotations.items()
+        if any(key in field_types(item_type) for item_type in _item_types(annotation))
+    ]
+
+
+def _item_types(annotation: Any) -> list[Any]:
+    """The members of a type's union; of lists, the types of their items."""
+    members = [unwrap_annotation(member)[0] for member in union_members(unwrap_annotation(annotation)[0])]
+    return [get_args(member)[0] if get_origin(member) is list else member for member in members]
 
 
 def _how_to_fix(location: _ErrorLocation, syntax: Syntax) -> str:

@@ -260,3 +260,42 @@ def test_a_key_of_the_whole_file_in_a_section_has_to_move() -> None:
         AuditConfig.model_validate(data)
     message = explain_validation_error(caught.value, data, AuditConfig)
     assert "unknown key 'models[1 'm'].limits'. How to fix: 'limits' is a key of the whole file: move it" in message
+
+
+@pytest.mark.parametrize(
+    ("change", "hint"),
+    [
+        ({"samples": 5}, "'samples' in the table 'probes.direct'"),
+        ({"budget_usd": 4}, "Set 'budget_usd' in the table 'limits'."),
+        ({"budget": 4}, "Set 'budget_usd' in the table 'limits'."),
+        ({"countries": ["Germany"]}, "Set 'countries' in the table 'survey'"),
+        ({"threshold": 0.4}, "Set 'threshold' in the table 'conflicts'"),
+        ({"temperature": 0.5}, "Set 'temperature' in the table 'models' or 'judges' or "),
+        ({"direct": {"samples": 2}}, "Set 'direct' in the table 'probes'."),
+        ({"providers": []}, "Did you mean 'models'?"),
+        ({"database": "my.db"}, "Did you mean 'storage'?"),
+        ({"run": {"concurrency": 3}}, "Set 'concurrency' in the table 'models'"),
+        ({"limits": {"rpm": 3}}, "Set 'rpm' in the table 'models'"),
+        ({"output": "report.html"}, "Known keys: "),
+    ],
+)
+def test_a_key_of_another_table_or_tool_is_explained(change: dict[str, Any], hint: str) -> None:
+    assert hint in explain_errors(FULL | change)
+
+
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [
+        ("base_url", "Did you mean 'api_base'?"),
+        ("endpoint", "Did you mean 'api_base'?"),
+        ("id", "Did you mean 'model'?"),
+        ("provider", "Did you mean 'model'?"),
+        ("top_p", "Did you mean 'params'?"),
+        ("max_retries", "Set 'max_attempts' in the table 'limits'."),
+        ("direct", "Set 'direct' in the table 'probes'."),
+        ("tempratur", "Did you mean 'temperature'?"),
+    ],
+)
+def test_a_key_that_other_tools_have_for_a_model_is_explained(key: str, hint: str) -> None:
+    models = [FULL["models"][0] | {key: "x"}]
+    assert hint in explain_errors(FULL | {"models": models})
