@@ -85,19 +85,19 @@ def _describe_deletion(audit: str, contents: AuditContents, storage: str | None)
         (contents.conflicts, "conflict"),
     )
     parts = ["the configuration", *(pluralize(n, noun) for n, noun in counts if n)]
-    yield f"Deleted from '{audit}': {', '.join(parts)}, and all scores."
-    yield "Kept: the recorded answers of models, which other audits share and a new run would use again."
+    yield f"This deletes from '{audit}': {', '.join(parts)}, and all scores."
+    yield "This keeps the recorded answers of models, which other audits share and a new run would use again."
     for n, noun, table in ((contents.decisions, "human decision", "ratings"), (contents.labels, "label", "labels")):
         if n:
             export = format_command("export", table, audit, storage=storage)
             yield (
-                f"Kept, but no longer shown: {pluralize(n, noun)}, because the hash chain covers them. "
+                f"This keeps, but no longer shows, {pluralize(n, noun)}, because the hash chain covers them. "
                 f"To save them first: {export}"
             )
     if contents.open_batches:
         yield (
-            f"Lost: {pluralize(contents.open_batches, 'batch', 'batches')} at the provider, whose answers were not "
-            "collected yet. They are charged all the same."
+            f"This loses {pluralize(contents.open_batches, 'batch', 'batches')} at the provider, whose answers were "
+            "not collected yet. They are charged all the same."
         )
 
 

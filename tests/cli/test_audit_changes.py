@@ -61,8 +61,8 @@ def test_a_deleted_audit_is_gone_and_the_records_still_verify(decided: str, serv
     head, n_requests = chain_head(decided), len(server.requests)
     run_audit(config(server.url, name="other", **SMALL), storage=decided)
     deleted = succeed("delete", "scripted", "--yes")
-    assert "Deleted from 'scripted': the configuration, 8 samples, 8 verdicts," in deleted.stderr
-    assert "Kept: the recorded answers of models" in deleted.stderr
+    assert "This deletes from 'scripted': the configuration, 8 samples, 8 verdicts," in deleted.stderr
+    assert "This keeps the recorded answers of models" in deleted.stderr
     assert "1 human decision, because the hash chain covers them" in deleted.stderr
     assert [row["audit"] for row in json.loads(auditor("status", "--json").stdout)] == ["other"]
     assert "has no audit 'scripted'" in auditor("report", "scripted").stderr
