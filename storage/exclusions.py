@@ -27,7 +27,7 @@ from auditor.domain import (
     canonical_json,
 )
 from auditor.domain.audit_records import AnswerSelection, Audit, ExcludedContent, Exclusion, ExclusionAct
-from auditor.errors import UsageError
+from auditor.errors import UsageError, did_you_mean
 from auditor.probe_interface import Needs, ProbeResult
 from auditor.storage import hash_chain
 from auditor.storage.call_records import ChainLink
@@ -90,7 +90,8 @@ def exclude_answers(db: Database, audit_id: int, selection: AnswerSelection, rea
         ):
             raise UsageError(
                 "no recorded answer matches that is not excluded already.",
-                "Check the names: `auditor traces` lists the answers, `auditor exclude AUDIT --list` the exclusions. "
+                _suggest_name(connection, audit_id, selection)
+                or "Check the names: `auditor traces` lists answers, and `auditor exclude AUDIT --list` exclusions. "
                 "Scores that were imported without answers cannot be excluded: import a file without them.",
             )
         exclusion_id = hash_chain.append_entry(connection, audit_id, Exclusion(0, selection, reason, utc_now()))
@@ -310,6 +311,19 @@ def _match_columns(record_class: type, selection: AnswerSelection) -> list[sa.Co
         elif name in c:
             conditions.append(c[name] == value)
     return conditions
+
+
+def _suggest_name(connection: sa.Connection, audit_id: int, selection: AnswerSelection) -> str:
+    """A question that names the recorded name closest to a selected one that no answer has; empty if none is close."""
+    for column in ("model", "country", "topic"):
+        if (name := getattr(selection, column)) is None:
+            continue
+        tables = [table for table in map(table_of, list_answer_kinds()) if column in table.c]
+        queries = [sa.select(table.c[column]).where(table.c.audit_id == audit_id).distinct() for table in tables]
+        known_names = {str(known) for query in queries for known in connection.execute(query).scalars()}
+        if name not in known_names and (hint := did_you_mean(name, sorted(known_names), "")):
+            return hint
+    return ""
 
 
 def _count_matches(

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from auditor.domain.decisions import aspect_questions
 from auditor.domain.labels import DrawnUnit, Label, LabelDraw, LabelKind, LabelUnit
-from auditor.errors import ImportFileError, UsageError, pluralize
+from auditor.errors import ImportFileError, UsageError, did_you_mean, pluralize
 from auditor.input_files import read_json, require_storable
 from auditor.run import open_stored_audit
 from auditor.storage import audits, labels
@@ -309,7 +309,7 @@ def _collect_rows(
             )
             raise ImportFileError(
                 f"{row.location}: audit '{audit}' has no {unit.kind.noun} to label with {parts}.",
-                "Correct the row. Only traces with a readable answer can be labelled.",
+                _suggest_unit(unit, known_units),
             )
         if (unit, rater) in by_rater:
             raise ImportFileError(
@@ -317,6 +317,14 @@ def _collect_rows(
             )
         by_rater[unit, rater] = row
     return list(by_rater.values()), n_empty
+
+
+def _suggest_unit(unit: LabelUnit, known_units: Iterable[LabelUnit]) -> str:
+    """Advice for a unit that the audit does not have: the known name closest to one of its parts, if one is unknown."""
+    for part, known_names in zip(unit.parts, zip(*(known.parts for known in known_units), strict=True), strict=False):
+        if part not in known_names and (hint := did_you_mean(part, dict.fromkeys(known_names), "")):
+            return hint
+    return "Correct the row. Only traces with a readable answer can be labelled."
 
 
 def _require_one_spelling(rows: Sequence[_LabelRow], raters: Iterable[str]) -> None:

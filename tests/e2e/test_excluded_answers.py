@@ -167,6 +167,7 @@ def test_what_cannot_be_excluded_or_undone_is_refused(storage: str) -> None:
         (AnswerSelection(), REASON, "no answers are selected"),
         (JAPAN, " ", "the reason is empty"),
         (AnswerSelection(model="model-z"), REASON, "no recorded answer matches"),
+        (AnswerSelection(country="Jpan"), REASON, "no recorded answer matches .* Did you mean 'Japan'"),
     ):
         with pytest.raises(UsageError, match=message):
             exclude_answers("scripted", selection, reason, storage=storage)

@@ -164,6 +164,8 @@ def test_importing_a_sample_is_refused_if_one_was_drawn(storage: str, sample: li
         ({"inclusion": ""}, "line 3: the row has no inclusion probability, but other rows have one"),
         ({"sample": "x"}, "line 3, column 'sample'"),
         ({"sample": "9"}, "line 3: audit 'moral' has no trace to label with model alder, country Netherlands,"),
+        ({"model": "aldr"}, "line 3: audit 'moral' has no trace to label with model aldr, country Netherlands,"),
+        ({"model": "aldr"}, "Did you mean 'alder'?"),
         ({"rater": ""}, "line 3: the column 'rater' is empty"),
         ({"country": "Egypt"}, "line 3: the label of ada on this trace occurs twice"),
     ],
