@@ -147,10 +147,12 @@ class LabelScreen(SavingScreen[OpenUnit]):
             parts = [Content("not labelled by you")]
         if self.last_saved and not self.n_pending_saves:
             parts.append(to_content(f"✓ saved, u undoes: {self.last_saved}", "$text-success"))
-        if item.label is None and item.draft != LabelDraft():
-            parts.append(Content.styled("aspects and note are saved with your label", "$text-warning"))
+        is_pending = item.label is None and item.draft != LabelDraft()
         if item.draft.note:
-            parts.append(to_content(f"✎ {to_single_line(item.draft.note)}", "$text-accent"))
+            prefix = "saved with your label: " if is_pending else ""
+            parts.append(to_content(f"{prefix}✎ {to_single_line(item.draft.note)}", "$text-accent"))
+        elif is_pending:
+            parts.append(Content.styled("aspects and note are saved with your label", "$text-warning"))
         if self.progress is not None and not self.progress.n_left:
             parts.append(Content.styled("nothing left to label", "$text-success"))
         self.query_one("#standing", Static).update(Content.styled("  ·  ", "$text-muted").join(parts), layout=False)

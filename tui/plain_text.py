@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol, TextIO, TypeVar
 
-from auditor.domain import Outcome, Ruling, Verdict
+from auditor.domain import Decision, Outcome, Ruling, Verdict
 from auditor.errors import AuditorError, UsageError, did_you_mean
 from auditor.reports.number_format import format_share, format_usd, pluralize
 from auditor.review.item import JUDGE_ADDRESS_LABEL, ReviewItem, addresses_its_judge
@@ -44,7 +44,7 @@ def describe_queue_row(position: int, row: QueueRow) -> str:
     decision_text = (
         "undecided"
         if row.decision is None or not row.decision.resolves_conflict
-        else describe_decision(row.decision, row.score)
+        else describe_spoken_decision(row.decision, row.score)
     )
     flag_note = ", flagged" if row.flagged else ""
     left = _format_spoken_answer(row.score_left, row.answer_left)
@@ -78,7 +78,7 @@ def describe_item(item: ReviewItem) -> Iterator[str]:
     else:
         truth_name = "survey" if item.key.country else "the correct answer"
         if item.decision is not None and item.decision.resolves_conflict:
-            yield f"Your decision: {describe_decision(item.decision, item.row.score)}."
+            yield f"Your decision: {describe_spoken_decision(item.decision, item.row.score)}."
             yield f"Authors, verdicts and {truth_name} are still hidden: 'reveal' shows them."
         else:
             *first, last = item.possible_decisions
@@ -106,7 +106,7 @@ def describe_samples(item: ReviewItem, sample_index: int) -> Iterator[str]:
 def describe_hidden_evidence(item: ReviewItem) -> Iterator[str]:
     """Yield lines on the rater's decision, the authors, the survey or correct answer, and the verdicts."""
     if item.decision is not None and item.decision.resolves_conflict:
-        yield f"Your decision: {describe_decision(item.decision, item.row.score)}."
+        yield f"Your decision: {describe_spoken_decision(item.decision, item.row.score)}."
     if item.first_decision is not None:
         yield f"Your first decision: {describe_decision(item.first_decision)}. Both decisions are kept."
     yield (
@@ -138,6 +138,11 @@ def describe_hidden_evidence(item: ReviewItem) -> Iterator[str]:
         )
         for verdict in side.verdicts:
             yield f"  {to_single_line(verdict.judge)}, sample {verdict.sample + 1}: {_describe_verdict(verdict)}"
+
+
+def describe_spoken_decision(decision: Decision, score: float | None) -> str:
+    """Describe a decision, with an ASCII minus in its custom score."""
+    return describe_decision(decision, score).replace("−", "-")
 
 
 def _format_spoken_answer(score: float | None, answer: str | None) -> str:
@@ -200,6 +205,7 @@ def _run_command(target: P, command_line: str, commands: Commands[P]) -> bool:
     command, _, argument = command_line.strip().partition(" ")
     if not command:
         return True
+    typed, command = command, command.lower()
     if command in QUIT_COMMANDS:
         return False
     if command == "help":
@@ -207,7 +213,7 @@ def _run_command(target: P, command_line: str, commands: Commands[P]) -> bool:
             target.write_line(f"{name}: {text}")
     elif command not in commands:
         suggestion = did_you_mean(command, [*commands, *COMMON_COMMANDS], "'help' lists the commands.")
-        target.write_line(f"Unknown command '{to_single_line(command)}'. {suggestion}")
+        target.write_line(f"Unknown command '{to_single_line(typed)}'. {suggestion}")
     else:
         try:
             commands[command][0](target, argument.strip())

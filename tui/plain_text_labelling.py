@@ -111,7 +111,10 @@ class PlainTextLabelling:
 
     def save_note(self, argument: str) -> None:
         """Write a note; it is saved with the label."""
-        self._save_draft(replace(self.opened.draft, note=argument), "Note saved." if argument else "Note removed.")
+        text, pending_text = (
+            ("Note saved.", "The note will be saved with your label.") if argument else ("Note removed.",) * 2
+        )
+        self._save_draft(replace(self.opened.draft, note=argument), text, pending_text)
 
     def save_aspect(self, argument: str) -> None:
         """Answer the question about an aspect of the open unit with yes, no or none."""
@@ -129,13 +132,14 @@ class PlainTextLabelling:
         answer = ASPECT_ANSWERS[answer_text]
         if answer is not None:
             answers[names[word]] = answer
-        question = f"{word} ({questions[names[word]]})"
-        self._save_draft(replace(self.opened.draft, aspects=answers), f"{question}: {answer_text}.")
+        text = f"{word} ({questions[names[word]]}): {answer_text}."
+        pending_text = f"{text} It will be saved with your label."
+        self._save_draft(replace(self.opened.draft, aspects=answers), text, pending_text)
 
-    def _save_draft(self, draft: LabelDraft, text: str) -> None:
-        """Keep a draft, or save it with the label that the unit has; print what was done."""
+    def _save_draft(self, draft: LabelDraft, text: str, pending_text: str) -> None:
+        """Keep a draft, or save it with the label that the unit has; print which of the two was done."""
         self._opened = self.queue.save_draft(self.opened, draft)
-        self.write_line(text if self._opened.label is not None else f"{text} It will be saved with your label.")
+        self.write_line(text if self._opened.label is not None else pending_text)
 
     def skip(self, argument: str) -> None:
         """Go to the next unit; this one comes again at the end."""
@@ -180,10 +184,27 @@ def _make_choose_command(number: int) -> tuple[Callable[[PlainTextLabelling, str
     return choose, f"save answer number {number} of those listed."
 
 
+def _make_word_command(word: str) -> tuple[Callable[[PlainTextLabelling, str], None], str]:
+    """Build the command that saves an answer by its word, such as `valid`, with its help text."""
+
+    def choose(labelling: PlainTextLabelling, argument: str) -> None:
+        require_alone(word, argument)
+        words = [choice.label.lower() for choice in labelling.opened.unit.kind.choices]
+        if word not in words:
+            raise UsageError(f"'{word}' is no answer to this question.", f"Enter one of: {', '.join(words)}.")
+        labelling.choose(1 + words.index(word))
+
+    return choose, f"save the answer '{word}', if it is listed."
+
+
 LABEL_COMMANDS: Commands[PlainTextLabelling] = {
     **{
         str(number): _make_choose_command(number)
         for number in range(1, 1 + max(len(kind.choices) for kind in list_label_kinds()))
+    },
+    **{
+        word: _make_word_command(word)
+        for word in dict.fromkeys(choice.label.lower() for kind in list_label_kinds() for choice in kind.choices)
     },
     "aspect": (PlainTextLabelling.save_aspect, "answer on an aspect, as in: aspect culture yes; or no, or none."),
     "next": (PlainTextLabelling.show_next, command_help("next", "label")),

@@ -21,7 +21,6 @@ from auditor.storage.rating_log import RatingEntry
 from auditor.tui.dialogs import describe_following, describe_settlement
 from auditor.tui.formatting import (
     STATUS_LABELS,
-    describe_decision,
     describe_log_entry,
     describe_open_next,
     describe_undo,
@@ -36,6 +35,7 @@ from auditor.tui.plain_text import (
     describe_item,
     describe_queue_row,
     describe_samples,
+    describe_spoken_decision,
     require_alone,
 )
 from auditor.tui.settings import ReviewSettings
@@ -264,7 +264,7 @@ class PlainTextReview(PlainTextList):
         self._item = self.session.load_item(item.key)
         n_following = pluralize(len(following), "other conflict")
         following_note = f", with {n_following} of the cell" if following else ""
-        self.write_line(f"Saved: {describe_decision(decision, score)}{following_note}.")
+        self.write_line(f"Saved: {describe_spoken_decision(decision, score)}{following_note}.")
         if opens_next:
             self.write_line(f"{format_left(self.session.load_progress())}.")
             self.session.prefetch_next_keys()

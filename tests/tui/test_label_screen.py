@@ -171,7 +171,9 @@ async def test_aspects_and_notes_are_optional_and_saved_with_the_label(
         await driver.press("n")
         assert isinstance(driver.app.screen, TextDialog)
         await driver.type("a remark")
-        await driver.press("enter", "1")
+        await driver.press("enter")
+        assert "not labelled by you  ·  saved with your label: ✎ a remark" in driver.text
+        await driver.press("1")
         [label] = stored(db, audit)
         assert label.aspects == {"cultural_accuracy": True, "logical_consistency": False}
         assert label.note == "a remark"

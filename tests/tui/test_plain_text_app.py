@@ -73,7 +73,7 @@ def test_a_complete_review(review: Review, db: Database) -> None:
     assert "Audit moral: 20 open." in transcript
     assert transcript.count("hidden until you decide") == 4
     for words in (
-        "Saved: left answer chosen.", "Saved: custom score −0.40.", "Left is by ", "The survey's score", "Skipped.",
+        "Saved: left answer chosen.", "Saved: custom score -0.40.", "Left is by ", "The survey's score", "Skipped.",
         "Note saved.", "Flagged.",
     ):  # fmt: skip
         assert words in transcript
@@ -170,6 +170,7 @@ def test_agreement(review: Review) -> None:
 def test_invalid_commands_are_explained_and_the_session_continues(review: Review, db: Database) -> None:
     messages = {
         "lft": "Did you mean 'left'?",
+        "order": "Unknown command 'order'. 'help' lists the commands.",
         "score 2": "'2' is not a score.",
         "score": "'' is not a score.",
         "score nan": "'nan' is not a score.",
@@ -194,7 +195,7 @@ def test_invalid_commands_are_explained_and_the_session_continues(review: Review
 
 
 def test_a_score_may_have_a_decimal_comma(review: Review, db: Database) -> None:
-    assert "Saved: custom score −0.40." in review("next", "score −0,4")
+    assert "Saved: custom score -0.40." in review("next", "score −0,4")
     assert [entry.rating.score for entry in rating_log.load_entries(db, 1)] == [-0.4]
 
 
@@ -393,9 +394,18 @@ def test_open_show_skip_and_settings(label: Review, db: Database) -> None:
     assert [entry.value for entry in stored(db)] == ["INVALID"]
 
 
+def test_answers_may_be_entered_as_words(label: Review, db: Database) -> None:
+    transcript = label("note odd one", "VALID", "note", "invalid", "unsure")
+    assert "The note will be saved with your label.\nSaved: valid." in transcript
+    assert "Note removed.\nSaved: invalid." in transcript
+    assert [entry.value for entry in stored(db)] == ["VALID", "INVALID", "unsure"]
+
+
 def test_wrong_commands_are_explained(label: Review, db: Database) -> None:
     messages = {
         "4": "there is no answer 4. Enter a number from 1 to 3.",
+        "neither": "'neither' is no answer to this question. Enter one of: valid, invalid, unsure.",
+        "valid yes": "'valid' was not done: it takes nothing after it, but got 'yes'.",
         "aspect cult yes": "there is no aspect 'cult'. Did you mean 'culture'?",
         "aspect culture perhaps": "'perhaps' is no answer. Enter: aspect culture yes, no or none.",
         "nxt": "Unknown command 'nxt'. Did you mean 'next'?",
