@@ -299,6 +299,11 @@ _FIX_TABLE: tuple[tuple[tuple[int, ...], str | None, str], ...] = (
         "Raise limits.deadline_s, the time for one call with its retries, or lower `concurrency`.",
     ),
     ((), r"time ?out|timed out|time limit|no answer in time", "Raise the model's `timeout_s`, or lower `concurrency`."),
+    (
+        (_NO_RESPONSE,),
+        r"wrong.version.number|record layer failure",
+        "The server answers without encryption: write http:// instead of https:// in `api_base`.",
+    ),
     ((_NO_RESPONSE,), r"connect|unreachable|network", "Check that the server runs and that `api_base` is right."),
     (_SERVER_ERRORS, None, "The server failed: run the audit again later, or check the server's log."),
 )

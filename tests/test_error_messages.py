@@ -178,6 +178,11 @@ GROQ_TOO_LARGE = (
         (None, "LLM Provider NOT provided. Pass in the LLM provider you are trying to call.", "openai/"),
         (None, "Missing credentials. Please pass an `api_key`", "api_key"),
         (None, "Cannot connect to host 127.0.0.1:1 [Connect call failed ('127.0.0.1', 1)]", "server runs"),
+        (
+            None,
+            "Cannot connect to host 127.0.0.1:1 [[SSL: WRONG_VERSION_NUMBER] wrong version number]",
+            "write http://",
+        ),
         (None, "Cannot connect to host no.such.host:443 [Name or service not known]", "host"),
         (None, "Cannot connect to host x:443 [SSLCertVerificationError: certificate verify failed]", "certificate"),
         (None, "no answer in time", "timeout_s"),

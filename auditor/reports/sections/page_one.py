@@ -39,7 +39,7 @@ from auditor.reports.sections.agreement_words import summarize_alignment
 from auditor.reports.sections.baselines import list_corrections, summarize_guesses, summarize_structure
 from auditor.reports.sections.caution import list_cautions
 from auditor.reports.sections.judge_quality import describe_excess
-from auditor.reports.sections.phrasing import SeriesLabels, find_first_finding, join_first, name_finding
+from auditor.reports.sections.phrasing import SeriesLabels, find_first_finding, join_first, join_with_and, name_finding
 from auditor.reports.sections.probe_sections import (
     find_page_one,
     has_probes_only,
@@ -126,7 +126,8 @@ def _choose_model(report: Report) -> Iterator[Text]:
                 choice = "one of the compared models" if ranking.left_out else "one model"
                 yield f"If you choose {choice}{method}, prefer {candidates[0]}: its mean absolute error is lowest."
             else:
-                names = join_first([*candidates, *ranking.open_by_losses])
+                candidates += ranking.open_by_losses
+                names = join_with_and(candidates) if len(candidates) <= 4 else join_first(candidates)
                 reason = (
                     "lost samples could change their order"
                     if ranking.open_by_losses

@@ -119,11 +119,11 @@ STEPS: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
         {"tiers__each__open_by_losses": []}, {"tiers__each__rows__1__may_be_best": True},
     ),
     (
-        "_choose_model", "Do not choose between alder, birch by these data: lost samples could change their order.",
+        "_choose_model", "Do not choose between alder and birch by these data: lost samples could change their order.",
         {}, {"tiers__each__open_by_losses": []},
     ),
     (
-        "_choose_model", "Do not choose between alder, birch by these data: each may have the lowest",
+        "_choose_model", "Do not choose between alder and birch by these data: each may have the lowest",
         {"tiers__each__open_by_losses": [], "tiers__each__rows__1__may_be_best": True}, {},
     ),
     (
