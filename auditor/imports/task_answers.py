@@ -241,6 +241,8 @@ def _build_trace(row: TaskAnswerRow, task: Task, item: TaskItem, number: int) ->
         return Trace(row.author, item.cell, number, recorded_outcome, None, row.text or None)
     stated = row.answer if task.kind is AnswerKind.CHOICE else row.number or row.answer
     answer = canonical_answer(task, item, stated) if stated else None
+    if answer is None and stated.endswith(".0"):  # a column of whole numbers, in which some are missing
+        answer = canonical_answer(task, item, stated.removesuffix(".0"))
     if answer is None and row.text:
         parsed = parse_task_trace(Answer("", Outcome.OK, row.text), task, row.author, item.cell, number, "text")
         return replace(parsed, key=None)

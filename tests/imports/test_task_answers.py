@@ -58,6 +58,14 @@ def test_answers_to_choices(tmp_path: Path, storage: str) -> None:
     assert accuracy == {"a": (pytest.approx(2 / 3), 3, 3), "b": (0.0, 1, 2)}  # of 3 answers 2, of 1 answer 0
 
 
+def test_an_option_that_is_a_number_may_have_a_point(tmp_path: Path, storage: str) -> None:
+    items = write(tmp_path / "items.csv", "id,question,options,truth\nmoon,How many?,0|1|2,1\nsun,How many?,1|2,2\n")
+    file = write(tmp_path / "answers.csv", "model,id,answer\na,moon,1.0\na,sun,1.0\nb,moon,1.5\nb,sun,\n")
+    counts, task = import_file(file, storage, items=items, answer_format=CHOICE)
+    assert counts.failed == 2
+    assert {row.model: (row.accuracy.value, row.usable) for row in task.models} == {"a": (0.5, 2), "b": (None, 0)}
+
+
 def test_texts_are_read_as_answers_of_models_are(tmp_path: Path, storage: str) -> None:
     texts = ["It has one.\\nANSWER = B", "I cannot help with that.", "No idea", ""]
     rows = [json.dumps({"model": "a", "id": "moon", "text": text.replace("\\n", "\n")}) for text in texts]
