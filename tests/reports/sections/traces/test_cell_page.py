@@ -66,6 +66,14 @@ def test_every_outcome_has_words() -> None:
         assert OUTCOME_SENTENCES[outcome] in text
 
 
+def test_an_imported_file_without_an_answer_does_not_blame_the_provider() -> None:
+    text = text_of_answer(trace(outcome=Outcome.CLIENT_ERROR, score=None, key=None))
+    assert "no score: no answer" in text
+    assert "The imported file has no answer here, or says that the call failed." in text
+    assert "reject" not in text
+    assert OUTCOME_SENTENCES[Outcome.TIMEOUT] in text_of_answer(trace(outcome=Outcome.TIMEOUT, score=None, key=None))
+
+
 def test_an_answer_has_its_result_verdicts_and_cost() -> None:
     refused = verdict(
         judge="elm", outcome=Outcome.REFUSED, ruling=None, aspects={}, confidence=None, justification=None
