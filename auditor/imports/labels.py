@@ -110,9 +110,6 @@ def _read_choices(annotation: Mapping[str, Any], aspects: Sequence[str], locatio
     return choices
 
 
-FLAG_VALUES = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-
-
 TextHasher = Callable[[Database, Audit, Label], str]
 """SHA-256 of the text of a label's unit, as its rater would read it."""
 
@@ -249,7 +246,7 @@ class _LabelReader:
         )
         for row in rows:
             if row.cells.get("in_force"):
-                if not self._parse_flag(row, "in_force"):  # in an export: replaced or undone later
+                if not row.flag("in_force"):  # in an export: replaced or undone later
                     continue
                 row = row._replace(cells={name: unescape_csv_cell(text) for name, text in row.cells.items()})
             yield self._parse(row) if row.cells["verdict"] else None
@@ -265,7 +262,7 @@ class _LabelReader:
         if inclusion is not None and not 0 < inclusion <= 1:
             raise row.make_cell_error("inclusion", f"{inclusion:g} is no probability", "Write a number in (0, 1].")
         unit = LabelUnit(self._kind, tuple(self._parse_part(row, name) for name in list_part_names(self._kind)))
-        aspects = {name: self._parse_flag(row, name) for name in self._aspects if row.cells[name]}
+        aspects = row.flags(self._aspects)
         rater = self._spell_rater(row.required_text("rater"))
         label = Label(unit, rater, value, self._labelled_at, aspects, source=self._source)
         is_exported = bool(row.cells.get("in_force"))
@@ -281,15 +278,6 @@ class _LabelReader:
         if name == "topic" and not self._is_task:
             return self._spell_topic(row.required_text(name))
         return self._spell_model(row.required_text(name)) if name == "model" else row.required_text(name)
-
-    def _parse_flag(self, row: TextRow, name: str) -> bool:
-        """Parse a cell that is true or false, such as the answer to an aspect's question."""
-        value = FLAG_VALUES.get(row.cells[name].lower())
-        if value is None:
-            raise row.make_cell_error(
-                name, f"'{row.cells[name]}' is neither true nor false", "Write true or false, or leave it empty."
-            )
-        return value
 
 
 def _collect_rows(

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from auditor.domain import Cell, Outcome, Ruling, Verdict
+from auditor.domain.decisions import aspect_questions
 from auditor.errors import ImportFileError
+from auditor.surveys.distributions import parse_enum_cell
 from auditor.surveys.row_reader import TextRow, read_column_names, read_rows
 
 VERDICT_COLUMNS = ("judge", "model", "country", "topic", "verdict")
 EXPORTED_NAMES = {"verdict": "ruling"}
 """Names of columns in an export of tables that differ."""
+EXPORTED_COLUMNS = ("outcome", "confidence", "turn", "always")
+"""Further columns of an export of tables, besides those of aspects."""
 
 
 def read_recorded_verdicts(
@@ -21,7 +26,8 @@ def read_recorded_verdicts(
 
     Args:
         file: a table; a verdict is VALID or INVALID, or empty where the judge gave none. `auditor export tables` calls
-            the column `ruling`.
+            the column `ruling`; of its tables, aspects, confidence, and whether the judge was asked in any case
+            (`always`) are read, too.
         spell_country, spell_topic: return a name in the survey's spelling.
         is_task: whether the verdicts are about items of a task, which the column `id` or `topic` names, and which
             belong to no country.
@@ -33,15 +39,20 @@ def read_recorded_verdicts(
     seen: set[tuple[str, str, Cell, int]] = set()
     names = {name.casefold() for name in read_column_names(file)}
     columns = [name for name in VERDICT_COLUMNS if not (is_task and name == "country")]
-    if {"judge", "ruling"} <= names:
+    aspects: Sequence[str] = ()
+    if is_exported := {"judge", "ruling"} <= names:
         columns = [EXPORTED_NAMES.get(name, name) for name in columns]
+        aspects = tuple(aspect_questions(for_task=is_task))
     if is_task and "id" in names:
         columns = ["id" if name == "topic" else name for name in columns]
     topic_column = "id" if "id" in columns else "topic"
-    for row in read_rows(file, columns, ["justification", "sample"]):
+    optional = ["justification", "sample", *aspects, *(EXPORTED_COLUMNS if is_exported else ())]
+    for row in read_rows(file, columns, optional, booleans=(*aspects, "always")):
         row.cells.setdefault("verdict", row.cells.get(EXPORTED_NAMES["verdict"], ""))
         country = "" if is_task else spell_country(row.required_text("country"))
         verdict = _parse_verdict(row, Cell(country, spell_topic(row.required_text(topic_column))))
+        if is_exported:
+            verdict = _add_exported_columns(verdict, row, aspects)
         key = (verdict.judge, verdict.model, verdict.cell, verdict.sample)
         if key in seen:
             raise ImportFileError(
@@ -73,4 +84,17 @@ def _parse_verdict(row: TextRow, cell: Cell) -> Verdict:
         outcome=Outcome.OK if verdict_text else Outcome.UNPARSED,
         ruling=Ruling(verdict_text) if verdict_text else None,
         justification=row.cells["justification"] or None,
+    )
+
+
+def _add_exported_columns(verdict: Verdict, row: TextRow, aspects: Sequence[str]) -> Verdict:
+    """Add what an export of tables has besides the vote: without `always`, disputed traces would be a random sample."""
+    outcome = parse_enum_cell(row, "outcome", Outcome, str.lower)
+    return replace(
+        verdict,
+        outcome=verdict.outcome if verdict.ruling is not None or outcome in (None, Outcome.OK) else outcome,
+        confidence=row.number("confidence"),
+        turn=row.integer("turn"),
+        always=row.flag("always") is not False,
+        aspects=row.flags(aspects),
     )

@@ -66,6 +66,7 @@ TEXT_BATCH_ROWS = 1_000
 as long."""
 BATCH_CHARS = 1 << 22
 """Characters of text from which on a batch ends: of long texts, few are in memory at once."""
+FLAG_VALUES = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 DELIMITER_NAMES = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
 BYTE_ORDER_MARK = "\ufeff"
 # A NUL character, or a lone surrogate: half of a character in UTF-16.
@@ -134,6 +135,24 @@ class TextRow(NamedTuple):
         if number != number:  # nan
             raise self._make_number_error(column, text, style)
         return number
+
+    def flag(self, column: str) -> bool | None:
+        """Return a cell that is true or false; None if it is empty.
+
+        Raises:
+            ImportFileError: it is neither.
+        """
+        text = self.cells[column]
+        if not text:
+            return None
+        if text.lower() not in FLAG_VALUES:
+            problem = f"'{truncate_text(text)}' is neither true nor false"
+            raise self.make_cell_error(column, problem, "Write true or false, or leave it empty.")
+        return FLAG_VALUES[text.lower()]
+
+    def flags(self, columns: Iterable[str]) -> dict[str, bool]:
+        """Return the cells that are true or false by column, without the empty ones; raises as `flag`."""
+        return {column: value for column in columns if (value := self.flag(column)) is not None}
 
     def with_decimal_point(self, column: str) -> str:
         """Return a cell; a number with a decimal comma, by the other numbers of its column, with a point instead.

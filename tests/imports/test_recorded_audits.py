@@ -178,6 +178,23 @@ def test_verdicts_are_joined_to_their_traces(imported: str, tmp_path: Path) -> N
     assert import_rulings(tmp_path, imported, changed) == (3, 2, 2, 1, {}, 0)
 
 
+def test_exported_verdicts_say_which_judges_were_asked_about_disputed_traces_only(
+    imported: str, tmp_path: Path
+) -> None:
+    header = "judge,model,country,topic,sample,outcome,ruling,confidence,turn,always,cultural_accuracy,score_fit\n"
+    rows = [
+        "j,a,Germany,divorce,0,ok,VALID,0.75,2,True,True,False\n",
+        "k,a,Germany,divorce,0,ok,INVALID,,3,False,,\n",
+        "l,a,Germany,divorce,0,timeout,,,4,True,,\n",
+    ]
+    import_rulings(tmp_path, imported, header + "".join(rows))
+    j, k, lost = sorted(load_stored(imported, results.load_verdicts, name="old"), key=lambda verdict: verdict.judge)
+    assert (j.always, j.turn, j.confidence) == (True, 2, 0.75)
+    assert j.aspects == {"cultural_accuracy": True, "score_fit": False}
+    assert (k.always, k.turn, k.confidence, k.aspects) == (False, 3, None, {})
+    assert (lost.outcome, lost.ruling) == (Outcome.TIMEOUT, None)
+
+
 def test_names_that_look_alike_are_one_model(tmp_path: Path, storage: str) -> None:
     """Such as composed and decomposed letters, and what follows a byte order mark within a joined file."""
     names = ("Modèle", "Mode\u0300le", "\ufeffModèle", "Modèle\u200b")
