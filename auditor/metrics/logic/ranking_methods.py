@@ -22,6 +22,8 @@ PAIR_SHARES = (0.1, 0.25, 0.5)
 
 PAIRS_GREEDY, PAIRS_CALIBRATED = "PairS, greedy", "PairS, greedy, calibrated"
 """Names of the methods that Aligning with Logic reports."""
+ALL_PAIRS_ONE_ORDER, ALL_PAIRS = "all pairs, one order, Bradley–Terry", "all pairs, both orders, Bradley–Terry"
+"""Names of the rankings from all pairs; the other rankings are compared with the second."""
 
 
 class RankingMethodStats(NamedTuple):
@@ -116,11 +118,11 @@ def _rank_all_pairs(values: Floats, reference: _Reference) -> Iterator[RankingMe
     n = len(values)
     one_order = np.where(np.triu(np.ones((n, n), dtype=bool)), values, np.nan)
     for name, preferences, n_calls in (
-        ("one order", one_order, n * (n - 1) // 2),
-        ("both orders", values, n * (n - 1)),
+        (ALL_PAIRS_ONE_ORDER, one_order, n * (n - 1) // 2),
+        (ALL_PAIRS, values, n * (n - 1)),
     ):
         run = _rank_by_strength(preferences, n_calls)
-        yield _summarize_runs(f"all pairs, {name}, Bradley–Terry", [run], reference)
+        yield _summarize_runs(name, [run], reference)
 
 
 def bradley_terry_strengths(preferences: Floats) -> Floats:

@@ -27,7 +27,7 @@ from auditor.metrics.logic.consistency import (
 )
 from auditor.metrics.logic.cycles import minimum_feedback_arcs, shortest_cycles
 from auditor.metrics.logic.ranking import measure_repair_effect, repair
-from auditor.metrics.logic.ranking_methods import RankingMethodStats, compare_ranking_methods
+from auditor.metrics.logic.ranking_methods import ALL_PAIRS, RankingMethodStats, compare_ranking_methods
 from auditor.metrics.logic.transitivity import estimate_transitivity
 from auditor.metrics.people.over_models import correlate_models
 from auditor.probes.logic import comparison_rows
@@ -217,23 +217,29 @@ def _build_ranking_row(
         omissions: numbers of sets that were not ranked, by reason.
     """
     no_people = "people's order, or the judge's, is not known"
+    all_pairs = [point.rho_all for point in points]
     return RankingRow(
         judge=judge,
         method=method,
         runs=points[0].runs,
         calls=float(np.mean([point.calls for point in points])),
         failed=float(np.mean([point.failed for point in points])),
-        all_pairs=_mean_over_sets([point.rho_all for point in points], "the judge decides nothing", omissions),
+        all_pairs=_mean_over_sets(all_pairs, "the judge decides nothing", omissions, is_reference=method == ALL_PAIRS),
         people=_mean_over_sets([point.rho_people for point in points], no_people, omissions),
     )
 
 
-def _mean_over_sets(rhos: Sequence[float], missing_reason: str, omissions: Mapping[str, int]) -> Estimate:
+def _mean_over_sets(
+    rhos: Sequence[float], missing_reason: str, omissions: Mapping[str, int], *, is_reference: bool = False
+) -> Estimate:
     """Mean of Spearman's rho over the item sets in which it is defined, with an interval over other sets.
 
-    The reason says how many sets are left out, since methods with different sets cannot be compared.
+    The reason says how many sets are left out, since methods with different sets cannot be compared. A ranking that is
+    compared with itself has rho 1 by definition, and no interval.
     """
     mean = mean_over_units(rhos, {"set": range(len(rhos))}, RHO_BOUNDS, empty_reason=missing_reason)
+    if is_reference and mean.value is not None:
+        mean = Estimate(mean.value, mean.n, reason="the other rankings are compared with this one")
     n_undefined = 0 if mean.value is None else int(np.isnan(rhos).sum())
     counts = {**omissions, "people's scores or the ranking have ties only": n_undefined}
     n_sets = len(rhos) + sum(omissions.values())

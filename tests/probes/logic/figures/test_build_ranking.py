@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from auditor.probes.logic.comparison_rows import ItemSetAnswers
@@ -57,3 +58,13 @@ def test_a_mean_over_fewer_sets_says_which_are_left_out() -> None:
     assert (by_all_pairs.n, by_pairs.n) == (1, 2)  # all strengths are equal in the cycle
     assert "1 of 2 sets left out" in (by_all_pairs.reason or "")
     assert "left out" not in (by_pairs.reason or "")
+
+
+def test_the_ranking_that_others_are_compared_with_has_no_interval() -> None:
+    rng = np.random.default_rng(2)
+    answers = [make_answers(f"set {i}", (rng.random((5, 5)) < 0.5).astype(float)) for i in range(7)]
+    rows = {row.method: row.all_pairs for row in build_ranking_rows("j", answers, seed=0)}
+    reference = rows["all pairs, both orders, Bradley–Terry"]
+    assert (reference.value, reference.ci_low) == (pytest.approx(1.0), None)
+    assert (reference.reason or "").startswith("the other rankings are compared with this one")
+    assert rows["all pairs, one order, Bradley–Terry"].ci_low is not None
