@@ -97,7 +97,7 @@ def import_scores(
             is_strict=strict,
             country_codes=country_codes,
         )
-    _print_import_summary(audit, counts, "without a score: stored as failed answers; reports give their number")
+    _print_import_summary(audit, counts, "without a score: counted as lost samples; reports give their number")
     print_message(f"Next: {format_command('report', audit, storage=storage)}")
 
 

@@ -149,16 +149,16 @@ def _read_selected_columns(path: Path, select: ColumnSelection) -> list[Distinct
     """Read the columns that a function selects by the header; errors as for `read_columns`."""
     require_file(path, ImportFileError, "Download it from the survey's publisher, named in the mapping.")
     suffix = find_suffix(path)
+    if suffix not in TABLE_SUFFIXES:
+        raise make_unknown_format_error(path)
     reject_other_formats(path)
     if suffix in (".csv", ".tsv"):
         columns = _read_csv(path, select)
     elif suffix in STATISTICS_SUFFIXES:
         # Codes of nonresponse are often declared as missing.
         columns = [_from_labelled(column) for column in read_statistics_file(path, select, keep_missing=True)]
-    elif suffix in TABLE_SUFFIXES:
-        columns = _read_text_columns(path, select)
     else:
-        raise make_unknown_format_error(path)
+        columns = _read_text_columns(path, select)
     if not columns[0].value_index.size:
         raise ImportFileError(f"{path}: the file has no rows below the header.", "Check that the file is complete.")
     return columns

@@ -176,14 +176,14 @@ def _explain_number(country_value: CountryValue, number: float, mapping: SurveyM
             country_value,
             problem=f"{describe_value(country_value.value, {})} is a number without a meaning",
             how_to_fix='Add country_codes = "iso-3166-numeric" above the first table of the mapping if the numbers are '
-            f'those of ISO 3166; otherwise name each country: [countries] {number:g} = "…".',
+            'those of ISO 3166; otherwise name each country under [countries], as in 7 = "Peru".',
         )
     country = country_name(f"{number:.0f}") if number.is_integer() else None
     if country is None:
         return dataclasses.replace(
             country_value,
             problem=f"{number:g} is not a country in ISO 3166",
-            how_to_fix=f'Name it in the mapping: [countries] {number:g} = "…", or add it to missing.',
+            how_to_fix='Name it in the mapping under [countries], as in 7 = "Peru", or add it to missing there.',
         )
     return dataclasses.replace(country_value, country=country, source="numeric ISO 3166 code")
 

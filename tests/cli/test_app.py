@@ -296,7 +296,7 @@ def test_an_import_reports_replaced_audits_and_failed_rows(tmp_path: Path) -> No
     arguments = ["import", "scores", "a.csv", "--survey", "wvs7-sample", "--audit"]
     import_command = auditor(*arguments, "mine", cwd=tmp_path)
     assert (
-        "2 rows: 1 score of 1 model in audit 'mine'.\n  1 row without a score: stored as failed answers"
+        "2 rows: 1 score of 1 model in audit 'mine'.\n  1 row without a score: counted as lost samples"
         in import_command.stderr
     )
     assert "which replaces its previous contents" in auditor(*arguments, "mine", cwd=tmp_path).stderr

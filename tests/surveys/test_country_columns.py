@@ -59,8 +59,10 @@ def test_na_in_a_column_of_numbers_is_missing(tmp_path: Path) -> None:
 
 def test_numbers_are_never_guessed(tmp_path: Path) -> None:
     content = "c,q\n4,1\n4.0,1\n5,9\n-1,9\n"
-    with pytest.raises(ImportFileError, match=r"row 1, column 'c': '4' is a number without a meaning \(1 row\); row 2"):
+    problem = r"row 1, column 'c': '4' is a number without a meaning \(1 row\); row 2"
+    with pytest.raises(ImportFileError, match=problem) as caught:
         import_countries(tmp_path, content)
+    assert caught.value.how_to_fix.count("iso-3166-numeric") == 1
     scores = import_countries(tmp_path, content, 'countries = { 4 = "Morocco", 5 = "Algeria" }')
     assert scores == {"Morocco": -1.0, "Algeria": 1.0}
     with pytest.raises(ImportFileError, match="row 3, column 'c': 5 is not a country in ISO 3166"):

@@ -96,6 +96,8 @@ def test_weights_that_are_all_zero_leave_nothing(tmp_path: Path) -> None:
         ("x.csv", b"x" * 2_000_000, "is not a header of a CSV file: field larger than field limit"),
         ("x.csv", b"", "has no column"),
         ("x.zip", b"", "Unpack it first"),
+        ("x.zip", b"PK\x03\x04\x00\x00", "files with the suffix '.zip' are not supported. Unpack it first"),
+        ("x.ods", b"PK\x03\x04\x00\x00", "files with the suffix '.ods' are not supported. Use one of"),
         ("x.dta", b"country", "is not a Stata file"),
         ("x.rds", b"", "are not supported. Use one of .csv, .tsv, "),
     ],
