@@ -277,6 +277,8 @@ def test_probabilities_of_the_next_token_decide(server: FakeServer, storage: str
     row = first_judge_row(storage)
     assert row.commutativity.value == 0.0
     # The pairs with the first topic have an answer in one order only, so they cannot be calibrated.
-    assert (row.negation.value, row.negation_calibrated.value) == (0.0, (PAIRS - len(FEW_TOPICS) + 1) / PAIRS)
+    assert (row.negation.value, row.negation_calibrated.value) == (0.0, 1.0)
+    n_one_order = len(FEW_TOPICS) - 1
+    assert (row.negation_calibrated.n, row.negation_calibrated.lost) == (PAIRS - n_one_order, n_one_order)
     with pytest.raises(ValueError, match="cannot be combined with answer = 'probability'"):
         config_of_comparisons(server.url, answer="probability", cot=True)
