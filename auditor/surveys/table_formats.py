@@ -408,8 +408,8 @@ def _require_one_table(
     """Return the positions, from 1, of the first sheet's columns that are read.
 
     Raises:
-        ImportFileError: another sheet has the required columns, and looks like more rows: it has all columns that are
-            read from the first sheet, or no others than those that can be read.
+        ImportFileError: another sheet has the required columns, and the first one lacks some; or it looks like more
+            rows: it has all columns that are read from the first sheet, or no others than those that can be read.
     """
     headers: list[list[str]] = []
     for sheet in sheets:
@@ -422,11 +422,17 @@ def _require_one_table(
     needed = {column.casefold() for column in required} or first
     for sheet, header in zip(sheets[1:], headers[1:], strict=True):
         columns = set(header) - {""}
-        if needed and needed <= first & columns and (read <= columns or columns <= known):
-            names = truncate_text(", ".join(name for name in headers[0] if name in needed))
+        if not needed or not needed <= columns:
+            continue
+        names = truncate_text(", ".join(name for name in required or headers[0] if name.casefold() in needed))
+        problem = f"{path}: the sheet '{truncate_text(sheet.title)}' has the columns {names}"
+        if not needed <= first:
             raise ImportFileError(
-                f"{path}: the sheet '{truncate_text(sheet.title)}' has the columns {names} too, but only the first "
-                "sheet is read.",
+                f"{problem}, but only the first sheet is read.", "Move that sheet to the first place."
+            )
+        if read <= columns or columns <= known:
+            raise ImportFileError(
+                f"{problem} too, but only the first sheet is read.",
                 "Put all rows on the first sheet, or delete the other one.",
             )
     return [position for position, name in enumerate(headers[0], start=1) if name in known]

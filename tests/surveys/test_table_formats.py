@@ -203,6 +203,18 @@ def test_damaged_utf8_is_not_latin(tmp_path: Path) -> None:
         load_survey(tmp_path / "t.csv")
 
 
+def test_a_table_behind_a_sheet_of_notes_is_named(tmp_path: Path) -> None:
+    workbook = openpyxl.Workbook()
+    workbook.active.append(["About this file"])
+    for row in (HEADER, *ROWS):
+        sheet = workbook["data"] if "data" in workbook.sheetnames else workbook.create_sheet("data")
+        sheet.append(row)
+    workbook.save(tmp_path / "t.xlsx")
+    with pytest.raises(ImportFileError, match="the sheet 'data' has the columns country, topic, score, but") as caught:
+        load_survey(tmp_path / "t.xlsx")
+    assert caught.value.how_to_fix == "Move that sheet to the first place."
+
+
 TASK_COLUMNS = ["id", "question", "truth"]
 
 
