@@ -121,7 +121,7 @@ def _import_microdata(file: Path, target: Path, name: str | None, mapping: str, 
     groups = imported.distributions.groups if imported.distributions is not None else {}
     if groups:
         print_message(f"  also written: shares of answers by {', '.join(groups)}")
-    _print_written(facts.notes, written, target)
+    _print_written(facts.notes, written, target, survey)
 
 
 def print_reading(reading: FileReading) -> None:
@@ -162,21 +162,21 @@ def _write_shares(imported: ShareTableSurvey, target: Path, *, overwrite: bool) 
         f"{format_survey_size(imported.survey)}, {pluralize(len(imported.survey.cells), 'cell')}, "
         f"{pluralize(n_groups, 'group')}."
     )
-    _print_written(imported.notes, written, target)
-    names = {country: country_name(country_code(country) or "") for country in imported.survey.countries}
-    if spelled := [f"{country} ({name})" for country, name in names.items() if name not in (None, country)]:
-        print_message(f"Models are asked about countries as the file spells them: {', '.join(spelled)}.")
+    _print_written(imported.notes, written, target, imported.survey)
     description_path = target.with_name(target.stem + DESCRIPTION_SUFFIX)
     print_message(f"Before you run an audit, edit title, source and wording in {description_path}: they are defaults.")
     print_message("The shares also allow the probe 'distribution': [probes.distribution] in the configuration.")
 
 
-def _print_written(notes: Sequence[str], written: Sequence[Path], target: Path) -> None:
-    """Print the notes of an import, the files, and the next command."""
+def _print_written(notes: Sequence[str], written: Sequence[Path], target: Path, survey: Survey) -> None:
+    """Print the notes of an import, the files, the next command, and countries that are not spelt as usual."""
     for note in notes:
         print_message(f"  {note}")
     print_message(f"Written: {', '.join(map(str, written))}")
     print_message(f"Next: auditor surveys check {target}")
+    names = {country: country_name(country_code(country) or "") for country in survey.countries}
+    if spelled := [f"{country} ({name})" for country, name in names.items() if name not in (None, country)]:
+        print_message(f"Models are asked about countries as the file spells them: {', '.join(spelled)}.")
 
 
 def format_survey_size(survey: Survey) -> str:

@@ -130,6 +130,17 @@ def test_preview_shows_what_values_become_and_writes_a_draft(folder: Path, tmp_p
     fail(*options, cwd=folder, code=2, message="is not replaced")
 
 
+def test_an_import_lists_countries_with_unusual_names(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("c,q\nunited_kingdom,1\nGB-NIR,2\nJP,3\nPeru,4\n", encoding="utf-8")
+    mapping = (
+        'title = "t"\nsource = "s"\n[columns]\ncountry = ["c"]\n[topics]\nq = "war"\n[answers]\nlow = 1\nhigh = 4\n'
+    )
+    (tmp_path / "m.toml").write_text(mapping, encoding="utf-8")
+    imported = succeed("surveys", "import", "a.csv", "--mapping", "m.toml", "-o", "o.csv", cwd=tmp_path)
+    assert "as the file spells them: united_kingdom (United Kingdom)" in imported.stderr
+    assert "(Japan)" not in imported.stderr
+
+
 def test_an_import_says_what_the_file_labels_the_ends_of_a_scale(tmp_path: Path) -> None:
     labels: official_files.Labels = {1: "Strongly like", 5: "Strongly dislike"}
     columns: official_files.Columns = {"c": ["PE", "PE"], "q": [1.0, 4.0], "r": [2.0, 5.0], "s": [2.0, 5.0]}
