@@ -110,13 +110,21 @@ def find_majority(decisions: Iterable[Decision]) -> Decision | None:
 
 
 def categorize_ratings(blind_ratings: BlindRatings) -> Mapping[ConflictKey, Mapping[str, Hashable]]:
-    """Return the categories that raters can agree on: decisions, with custom scores below 0 apart from the others.
+    """Return the categories that raters can agree on: decisions, with custom scores below 0 apart from those above.
 
-    Raters whose scores have opposite signs do not agree: one calls unacceptable what the other calls acceptable.
+    Raters whose scores have opposite signs do not agree: one calls unacceptable what the other calls acceptable. A
+    score of 0 goes with both, so that it has the more frequent sign of the other scores of its conflict.
     """
+    return {key: _categorize_conflict(by_rater) for key, by_rater in blind_ratings.items()}
+
+
+def _categorize_conflict(by_rater: Mapping[str, Rating]) -> dict[str, Hashable]:
+    """The category of each rater's decision on one conflict."""
+    scores = {rater: rating.score or 0.0 for rater, rating in by_rater.items()}
+    balance = sum(score > 0 for score in scores.values()) - sum(score < 0 for score in scores.values())
     return {
-        key: {rater: (rating.decision, (rating.score or 0.0) < 0) for rater, rating in by_rater.items()}
-        for key, by_rater in blind_ratings.items()
+        rater: (rating.decision, rating.decision.needs_score and (scores[rater] or balance) < 0)
+        for rater, rating in by_rater.items()
     }
 
 

@@ -261,3 +261,29 @@ def test_raters_whose_custom_scores_have_opposite_signs_do_not_agree(db: Databas
             session.decide(session.load_item(k), Decision.SCORE, score=score, withhold=True)
     [pair] = compute_rater_agreement(categorize_ratings(load_blind_ratings(db, audit.id))).pairs
     assert (pair.raw_agreement.value, pair.raw_agreement.n) == (0.75, 4)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_custom_score_of_0_agrees_with_both_signs(db: Database, sign: int) -> None:
+    audit = save_review_audit(db)
+    keys = list(ReviewSession(db, audit, "ada").conflict_keys())[:2]
+    for rater, scores in {"ada": (0.0, 0.0), "grace": (0.4, 0.0)}.items():
+        session = ReviewSession(db, audit, rater)
+        for k, score in zip(keys, scores, strict=True):
+            session.decide(session.load_item(k), Decision.SCORE, score=sign * score, withhold=True)
+    [pair] = compute_rater_agreement(categorize_ratings(load_blind_ratings(db, audit.id))).pairs
+    assert (pair.raw_agreement.value, pair.raw_agreement.n) == (1.0, 2)
+
+
+def test_a_decision_without_a_score_has_one_category_whatever_scores_others_gave(db: Database) -> None:
+    audit = save_review_audit(db)
+    keys = list(ReviewSession(db, audit, "ada").conflict_keys())[:2]
+    for rater, score in {"ada": None, "grace": -0.4}.items():
+        session = ReviewSession(db, audit, rater)
+        for k in keys:
+            decision = Decision.SCORE if score is not None and k == keys[0] else Decision.BOTH
+            session.decide(
+                session.load_item(k), decision, score=score if decision is Decision.SCORE else None, withhold=True
+            )
+    categories = categorize_ratings(load_blind_ratings(db, audit.id))
+    assert [by_rater["ada"] for by_rater in categories.values()] == [(Decision.BOTH, False)] * 2
