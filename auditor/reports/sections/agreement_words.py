@@ -227,9 +227,10 @@ def _describe_fragile(rows: Sequence[AlignmentRow]) -> str:
 
 
 def _has_too_few_clusters(row: AlignmentRow) -> bool:
-    """Whether a series has r but no interval, since its scores are on too few countries or topics."""
-    is_too_small = min(row.countries, row.topics) < MIN_UNITS
-    return row.pearson_r.value is not None and classify_alignment(row) == "neutral" and is_too_small
+    """Whether a series has figures but no interval, since its scores are on too few countries or topics."""
+    is_too_small = 0 < min(row.countries, row.topics) < MIN_UNITS
+    has_figures = row.pearson_r.value is not None or (row.mae.value is not None and _find_kind(row) is None)
+    return has_figures and classify_alignment(row) == "neutral" and is_too_small
 
 
 def _format_mae_range(rows: Sequence[AlignmentRow]) -> str:

@@ -166,6 +166,12 @@ def test_the_headline_of_a_small_audit_states_the_size_that_is_needed() -> None:
         summarize_alignment([small, small])
         == "This audit is too small to judge the models: it needs scores on at least 5 countries and 5 topics."
     )
+    no_variation = Estimate(None, 1, reason="too few cells, or no variation among them")
+    one_cell = make_alignment_row(
+        None, None, None, reason="x", countries=1, topics=1,
+        concordance=no_variation, concordance_simultaneous=no_variation,
+    )  # fmt: skip
+    assert summarize_alignment([one_cell]).startswith("This audit is too small to judge the model: ")
     no_r = make_alignment_row(None, None, None, reason="x", countries=0)
     assert "too small" not in summarize_alignment([small, no_r])
 
