@@ -32,7 +32,7 @@ PRESET_SUFFIX = ".toml"
 REQUIRED_COLUMNS = ("table", "row", "column", "value")
 OPTIONAL_COLUMNS = ("quote", "model", "place", "note")
 PAPER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-SEE_EXAMPLE = "docs/replications.md shows such a file."
+SEE_EXAMPLE = "docs/own-paper.md shows such a file."
 LIST_FIGURES = "To list all names: auditor replicate figures"
 
 

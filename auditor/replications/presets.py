@@ -97,7 +97,11 @@ def _join_lists(tables: Iterable[Mapping[str, Any]], key: str) -> list[str]:
 
 PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 NUMBER = re.compile(r"([+-]?\d+(?:\.\d+)?|[+-]?\.\d+)(K|%)?")
-NOTHING_PRINTED = ("", "-")
+MINUS_SIGN = re.compile(r"(?<!\w)[−–](?=\.?\d)")
+"""A minus as papers print it; between two numbers it is a range, and after a word a part of a name."""
+THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")
+LEADING_ZERO = re.compile(r"(?<![\d.])0(?=\.\d)")
+NOTHING_PRINTED = ("", "-", "–", "—")
 """Of a cell without a figure; a misprint, such as `78,7`, has characters but no value."""
 FindingFigure = Literal[
     "delta_r", "regions.gap", "self_consistency.alignment", "variance.alignment", "peer_agreement.alignment",
@@ -256,14 +260,14 @@ class PublishedTable(BaseModel):
         for column, printed in row.values.items():
             if parse_figure(printed) is None and printed not in NOTHING_PRINTED:
                 raise ValueError(f"table {self.id}: '{row.row}' has '{printed}' for '{column}', which is no number")
-            if row.quote and not re.search(rf"(?<![\d.]){re.escape(printed)}(?!\d|\.\d)", row.quote):
+            if row.quote and not has_figure(row.quote, printed):
                 raise ValueError(f"table {self.id}: the quote of '{row.row}' does not have the value {printed}")
         return {column: row.values[column] for column in self.columns if column in row.values}
 
     def _read_sentence(self, quote: str, read: str) -> dict[str, str]:
         names = PLACEHOLDER.findall(read)
         literals = [re.escape(text) for text in PLACEHOLDER.split(read)[::2]]
-        match = re.search(r"(-?[\d.]+[K%]?)".join(literals), quote)
+        match = re.search(r"([-−–]?[\d.]+[K%]?)".join(literals), quote)
         if match is None or not set(names) <= set(self.columns):
             raise ValueError(f"table {self.id}: the quote does not have the form '{read}'")
         printed = dict(zip(names, match.groups(), strict=True))
@@ -380,5 +384,17 @@ def load_paper(paper_id: str) -> Paper:
 
 def parse_figure(printed: str) -> float | None:
     """The number that a figure is printed as; None for a dash, nothing, or characters that are no number."""
-    match = NUMBER.fullmatch(printed.strip())
+    match = NUMBER.fullmatch(MINUS_SIGN.sub("-", printed.strip()))
     return None if match is None else float(Decimal(match[1]) * FACTORS[match[2]])
+
+
+def has_figure(quote: str, printed: str) -> bool:
+    """Whether a quote has a figure: the same sign and digits, in any spelling of its minus, point and thousands."""
+    figure = _unify_spelling(printed.strip())
+    return re.search(rf"(?<![\d.])(?<!(?<!\w)-){re.escape(figure)}(?!\d|\.\d)", _unify_spelling(quote)) is not None
+
+
+def _unify_spelling(text: str) -> str:
+    """A text whose numbers have a hyphen as minus, no commas of thousands and no 0 before the point."""
+    text = THOUSANDS.sub(lambda match: match[0].replace(",", ""), MINUS_SIGN.sub("-", text))
+    return LEADING_ZERO.sub("", text)

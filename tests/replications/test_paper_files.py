@@ -14,7 +14,7 @@ from auditor.replications.figures import MODEL_FIGURES
 from auditor.replications.full_form import list_differences
 from auditor.replications.paper_files import add_published_rows, check_paper, find_paper
 from auditor.replications.planning import ReplicationOptions, plan_audits
-from auditor.replications.presets import list_paper_ids, load_paper
+from auditor.replications.presets import has_figure, list_paper_ids, load_paper, parse_figure
 from tests.support.cli_runner import auditor, succeed
 from tests.support.known import known
 
@@ -94,6 +94,41 @@ def test_its_experiment_gives_figures_for_the_published_cells(preset: Path, tmp_
     assert cells["bias"]["recomputed"]["n"] == 16
     assert cells["MAE"]["mark"] == "other_definition"  # the audit has another number of samples
     assert "samples" in cells["MAE"]["departures"]
+
+
+@pytest.mark.parametrize(
+    ("quote", "value"),
+    [
+        ("r = .71 (p < .01)", "0.71"),  # as psychologists print it
+        ("r = 0.71", ".71"),
+        ("a bias of −0.05", "-0.05"),  # U+2212, as copied from a PDF
+        ("a bias of −.05", "−0.05"),
+        ("bias (–0.05)", "-0.05"),
+        ("an Elo score of 1,234", "1234"),
+        ("between 0.62–0.68", "0.68"),
+        ("Model-X 0.05", "0.05"),
+    ],
+)
+def test_a_quote_has_a_value_in_another_spelling(quote: str, value: str) -> None:
+    assert has_figure(quote, value)
+    assert parse_figure(value) is not None
+
+
+@pytest.mark.parametrize(
+    ("quote", "value"),
+    [
+        ("a bias of −0.05", "0.05"),
+        ("a bias of -.05", "0.05"),
+        ("a bias of 0.05", "-0.05"),
+        ("between 0.62–0.68", "-0.68"),
+        ("r = .710", "0.71"),
+        ("1,234", "234"),
+        ("1,234", "1"),
+        ("r = 10.71", "0.71"),
+    ],
+)
+def test_a_quote_with_another_sign_or_other_digits_does_not_have_a_value(quote: str, value: str) -> None:
+    assert not has_figure(quote, value)
 
 
 @pytest.mark.parametrize(
