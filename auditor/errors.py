@@ -29,8 +29,12 @@ def pluralize(n: int, singular: str, plural_form: str = "") -> str:
     return f"{format_count(n)} {singular if n == 1 else plural_form or singular + 's'}"
 
 
+PROBLEM_SEPARATOR = "\n  also: "
+"""Separates the problems of an error that has several; each is shown in a line of its own."""
+
+
 class AuditorError(Exception):
-    """Base class of all errors that are shown as one line, without a traceback.
+    """Base class of all errors that are shown as one line, or one a problem, without a traceback.
 
     Attributes:
         message: what is wrong, and where.

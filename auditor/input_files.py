@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, TextIO
 
-from auditor.errors import AuditorError
+from auditor.errors import AuditorError, did_you_mean
 
 LIMIT_OPTION = "--input-limit-factor"
 """The program's option that multiplies all limits of `InputLimits`."""
@@ -72,6 +72,8 @@ _inputs: set[tuple[int, int]] | None = None
 
 MAX_SETTINGS_BYTES = 1_000_000
 """Size limit of a file of settings or questions; data files have none."""
+MAX_SIBLINGS = 1_000
+"""Number of files of a folder among which a missing one is looked for."""
 MAX_DEPTH = 40
 """Limit of nested tables and lists; pydantic, JSON and `repr` recurse over parsed data."""
 MAX_INTEGER = 2**63 - 1
@@ -163,7 +165,7 @@ def require_file(path: Path, error_class: type[AuditorError], how_to_fix: str = 
     if is_folder:
         raise error_class(f"{path}: is a folder, not a file.", "Name a file in it.")
     if not exists:
-        raise error_class(f"{path}: there is no such file.", how_to_fix)
+        raise error_class(f"{path}: there is no such file.", f"{_suggest_path(path)}{how_to_fix}")
     if not is_file:
         raise error_class(
             f"{path}: is a pipe or a device, not a file.", "Save its content to a file, and use that file."
@@ -171,6 +173,16 @@ def require_file(path: Path, error_class: type[AuditorError], how_to_fix: str = 
     if _inputs is not None:
         status = path.stat()
         _inputs.add((status.st_dev, status.st_ino))
+
+
+def _suggest_path(path: Path) -> str:
+    """A question that names the file of the folder whose name is closest to a missing one; empty if none is close."""
+    try:
+        siblings = [entry.name for entry in itertools.islice(path.parent.iterdir(), MAX_SIBLINGS) if entry.is_file()]
+    except OSError:
+        return ""
+    hint = did_you_mean(path.name, siblings, "", cutoff=0.8)
+    return f"{hint} " if hint else ""
 
 
 def read_text(path: Path, error_class: type[AuditorError], *, max_bytes: int | None = None) -> str:

@@ -30,7 +30,7 @@ from auditor.config.value_checks import (
     union_members,
     unwrap_annotation,
 )
-from auditor.errors import did_you_mean, pluralize
+from auditor.errors import PROBLEM_SEPARATOR, did_you_mean, pluralize
 from auditor.text_safety import truncate_text
 
 MAX_PROBLEMS = 10
@@ -104,7 +104,7 @@ def explain_validation_error(
     )
     n_unlisted = len(problems) - MAX_PROBLEMS
     more = [f"{pluralize(n_unlisted, 'more problem')}."] if n_unlisted > 0 else []
-    return "\n  also: ".join([*problems[:MAX_PROBLEMS], *more])
+    return PROBLEM_SEPARATOR.join([*problems[:MAX_PROBLEMS], *more])
 
 
 def list_wrong_settings(error: pydantic.ValidationError, data: Any, root_model: type[BaseModel]) -> list[str]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from auditor.atomic_files import report_write_errors
 from auditor.config import load_stored_config
-from auditor.errors import AuditorError, UnusableModelsError
+from auditor.errors import PROBLEM_SEPARATOR, AuditorError, UnusableModelsError
 from auditor.lazy_imports import import_when_used
 from auditor.redaction import redact
 from auditor.reports.number_format import pluralize
@@ -106,13 +106,16 @@ def stdout_supports_unicode() -> bool:
 
 
 def print_error(error: AuditorError) -> None:
-    """Print an error in one line, or in one for each unusable model: what is wrong, and how to fix it."""
+    """Print an error in one line, or in one for each problem or unusable model: what is wrong, and how to fix it."""
     if isinstance(error, UnusableModelsError):
         print_message(f"auditor: {error.message}")
         for model_error in error.errors:
             print_message(f"  {' '.join(str(model_error).split())}")
         return
-    print_message(f"auditor: {' '.join(str(error).split())}")
+    first, *others = (" ".join(problem.split()) for problem in str(error).split(PROBLEM_SEPARATOR))
+    print_message(f"auditor: {first}")
+    for problem in others:
+        print_message(f"  also: {problem}")
 
 
 def print_missing_probes(config: str | None) -> None:

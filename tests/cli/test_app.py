@@ -80,6 +80,24 @@ def test_each_user_error_is_one_line(tmp_path: Path, arguments: list[str], exit_
     assert "Traceback" in auditor("--debug", *arguments, cwd=tmp_path).stderr
 
 
+def test_a_missing_file_names_the_nearest_of_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "audit.toml").touch()
+    message = "audti.toml: there is no such file. Did you mean 'audit.toml'? Check the path"
+    fail("run", "audti.toml", cwd=tmp_path, code=2, message=message)
+
+
+def test_each_problem_of_a_configuration_has_a_line(tmp_path: Path) -> None:
+    (tmp_path / "audit.toml").write_text("samples = 5\nbudget = 5\n")
+    failed_run = fail("run", "audit.toml", cwd=tmp_path, code=2, message="the key 'name' is missing")
+    first, *others = failed_run.stderr.splitlines()
+    assert first.startswith("auditor: audit.toml: the key 'name' is missing. How to fix: Add ")
+    assert [line.split(" How to fix:")[0] for line in others] == [
+        "  also: the key 'models' is missing.",
+        "  also: unknown key 'samples'.",
+        "  also: unknown key 'budget'.",
+    ]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
