@@ -14,7 +14,7 @@ from textual.content import Content
 from textual.events import Click
 from textual.widgets import Static
 
-from auditor.errors import AuditorError
+from auditor.errors import AuditorError, format_count
 from auditor.review.conflict_list import format_left
 from auditor.review.item import ReviewItem
 from auditor.review.session import ReviewSession, stored_content
@@ -70,7 +70,9 @@ class ConflictScreen(RatingScreen):
     def refresh_title_bar(self) -> None:
         """Show audit, position and what is left in the title bar, and render the conflict at the new width."""
         position, progress = self._find_position(), self.session.progress
-        position_text = "" if position is None else f"{position + 1:,} of {len(self.conflict_keys):,}"
+        position_text = (
+            "" if position is None else f"{format_count(position + 1)} of {format_count(len(self.conflict_keys))}"
+        )
         progress_text = "" if progress is None else format_left(progress)
         self.set_title_bar(self.session.audit.name, *filter(None, (position_text, progress_text)))
         if self.item:

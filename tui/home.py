@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from auditor.reports.number_format import format_share, format_usd, pluralize
+from auditor.reports.number_format import format_count, format_share, format_usd, pluralize
 from auditor.storage.conflict_status import UNSETTLED
 from auditor.storage.overview import AuditOverview, load_overviews
 from auditor.tui.formatting import (
@@ -173,8 +173,8 @@ def _format_state(overview: AuditOverview) -> tuple[str, str]:
 def _format_answer_counts(overview: AuditOverview) -> Iterator[str]:
     """Yield the number of recorded answers of each kind that the audit contains."""
     if overview.planned_samples != 0 or overview.traces.n:
-        planned_text = "" if overview.planned_samples is None else f"/{overview.planned_samples:,}"
-        yield f"{overview.traces.n:,}{planned_text} samples"
+        planned_text = "" if overview.planned_samples is None else f"/{format_count(overview.planned_samples)}"
+        yield f"{format_count(overview.traces.n)}{planned_text} samples"
     yield from overview.describe_probe_answers()
 
 
@@ -190,7 +190,7 @@ def _render_conflict_counts(overview: AuditOverview) -> Content:
     if not overview.n_conflicts:
         return Content.styled("no conflicts", "$text-muted")
     pieces = [
-        symbol.with_text(f"{overview.conflicts[status]:,} {STATUS_LABELS[status]}")
+        symbol.with_text(f"{format_count(overview.conflicts[status])} {STATUS_LABELS[status]}")
         for status, symbol in STATUS_SYMBOLS.items()
         if overview.conflicts[status]
     ]

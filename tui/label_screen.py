@@ -14,6 +14,7 @@ from textual.widgets import Static
 
 from auditor.domain.decisions import REVIEW_ASPECTS
 from auditor.domain.labels import LabelUnit
+from auditor.errors import format_count
 from auditor.review.conflict_list import ReviewProgress, format_pace
 from auditor.review.labelling import LabelDraft, LabellingSession, LabelQueue, OpenUnit
 from auditor.tui.formatting import (
@@ -102,7 +103,11 @@ class LabelScreen(SavingScreen[OpenUnit]):
         """Show audit, position, what is left, pace and time to go, as far as the width allows; and the status line."""
         path = [self.queue.session.audit.name]
         if self.item is not None:
-            path.append(f"{self.item.position:,} of {self.queue.n_units:,}" if self.item.position else "not in sample")
+            path.append(
+                f"{format_count(self.item.position)} of {format_count(self.queue.n_units)}"
+                if self.item.position
+                else "not in sample"
+            )
         badge = self.rater_app.rater_badge
         free_width = self.size.width - 2 - badge.cell_length - len(" › ".join(("auditor", *path, " ")))
         forms = format_pace(self.progress) if self.progress is not None else []

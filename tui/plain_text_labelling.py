@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from auditor.domain.decisions import REVIEW_ASPECTS
-from auditor.errors import UsageError, did_you_mean
+from auditor.errors import UsageError, did_you_mean, format_count
 from auditor.review.conflict_list import format_progress
 from auditor.review.labelling import LabelDraft, LabelQueue, OpenUnit
 from auditor.storage.probe_results import list_label_kinds
@@ -72,7 +72,11 @@ class PlainTextLabelling:
     def _show(self, opened: OpenUnit) -> None:
         """Print a unit as the judge is shown it; what the judge is told is printed if it differs from the last one."""
         self._opened, item = opened, opened.item
-        place = f"{opened.position:,} of {self.queue.n_units:,}" if opened.position else "that is not in the sample"
+        place = (
+            f"{format_count(opened.position)} of {format_count(self.queue.n_units)}"
+            if opened.position
+            else "that is not in the sample"
+        )
         self.write_line(f"Text {place}.")
         if item.missing:
             self.write_line(f"It cannot be labelled. {item.missing}")

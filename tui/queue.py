@@ -24,7 +24,7 @@ from textual.timer import Timer
 from textual.widgets import Static
 
 from auditor.domain import ConflictKind, RatingAction
-from auditor.errors import AuditorError, UsageError
+from auditor.errors import AuditorError, UsageError, format_count
 from auditor.review.conflict_list import (
     format_filter,
     format_progress,
@@ -403,7 +403,7 @@ class QueueScreen(ReviewScreen):
     def _update_header(self) -> None:
         """Show the counts by status, the rater's progress, position, order and filter, and the names of the columns."""
         pieces = [
-            symbol.with_text(f"{self.status_counts[status]:,} {STATUS_LABELS[status]}")
+            symbol.with_text(f"{format_count(self.status_counts[status])} {STATUS_LABELS[status]}")
             for status, symbol in STATUS_SYMBOLS.items()
             if self.status_counts is not None and (self.status_counts[status] or status is ConflictStatus.OPEN)
         ] or [Content.styled(LOADING_TEXT, "$text-muted")]
@@ -416,9 +416,9 @@ class QueueScreen(ReviewScreen):
             )
         )
         n_conflicts = len(self.queue_table.conflict_keys)
-        total_text = f"{n_conflicts:,}" if self._is_list_complete else "…"
+        total_text = format_count(n_conflicts) if self._is_list_complete else "…"
         empty_text = "…" if self._is_loading else "none"
-        position_text = f"{self.queue_table.cursor + 1:,} of {total_text}" if n_conflicts else empty_text
+        position_text = f"{format_count(self.queue_table.cursor + 1)} of {total_text}" if n_conflicts else empty_text
         position_line = Content.assemble(
             (position_text, "bold"),
             (f" · by {order}", "$text-muted"),

@@ -30,7 +30,7 @@ from auditor.imports.recorded_audits import (
     import_verdicts as import_recorded_verdicts,
 )
 from auditor.imports.task_answers import import_task_answers as import_recorded_task_answers
-from auditor.reports.number_format import pluralize
+from auditor.reports.number_format import format_count, pluralize
 
 if TYPE_CHECKING:
     from auditor.imports.recorded_audits import ImportedScores
@@ -205,7 +205,7 @@ def import_verdicts(
             f"  {pluralize(counts.empty, 'row')} without a verdict (VALID or INVALID): counted as missing votes."
         )
     if counts.lost:
-        causes = ", ".join(f"{outcome} {n:,}" for outcome, n in counts.lost.items())
+        causes = ", ".join(f"{outcome} {format_count(n)}" for outcome, n in counts.lost.items())
         print_message(
             f"  {pluralize(sum(counts.lost.values()), 'row')} about lost answers ({causes}): not imported, since no "
             "figure uses these answers."

@@ -15,7 +15,7 @@ from typer.core import TyperCommand
 from auditor.console.options import StorageOption, find_latest_audit, label_kind_option, resolve_audit_name
 from auditor.console.output import format_command, print_data, print_message, print_table
 from auditor.domain.labels import LabelKind
-from auditor.errors import ReviewError, UsageError
+from auditor.errors import ReviewError, UsageError, format_count
 from auditor.reports.data.judge_quality.build import plan_labels, track_share
 from auditor.reports.data.report_source import load_source
 from auditor.reports.number_format import pluralize
@@ -178,13 +178,15 @@ def label_in_terminal(
 
 def _describe_sample(kind: LabelKind, drawn: DrawResult, n: int) -> str:
     """Say how large the sample is, how it is stratified, why it is larger than asked for, and what was left out."""
-    size = f"{drawn.n_sampled:,} of {drawn.n_population:,} {kind.noun}s"
+    size = f"{format_count(drawn.n_sampled)} of {format_count(drawn.n_population)} {kind.noun}s"
     if not drawn.stratify:
         return f"Imported label sample: {size}."
-    added = f", {drawn.n_added:,} of them new" if 0 < drawn.n_added < drawn.n_sampled else ""
-    sentence = f"Label sample: {size}{added}, from {drawn.n_strata:,} strata ({' × '.join(drawn.stratify)})."
+    added = f", {format_count(drawn.n_added)} of them new" if 0 < drawn.n_added < drawn.n_sampled else ""
+    sentence = (
+        f"Label sample: {size}{added}, from {format_count(drawn.n_strata)} strata ({' × '.join(drawn.stratify)})."
+    )
     if drawn.n_added and n and drawn.n_sampled > n:
-        sentence += f" It is larger than {n:,}: every stratum has at least 10 {kind.noun}s, or all it has."
+        sentence += f" It is larger than {format_count(n)}: every stratum has at least 10 {kind.noun}s, or all it has."
     if drawn.n_unjudged:
         sentence += f" Left out: {pluralize(drawn.n_unjudged, 'trace')} without a judge's verdict."
     return sentence

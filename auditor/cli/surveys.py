@@ -12,7 +12,7 @@ import typer
 from auditor.atomic_files import write_atomically
 from auditor.console.options import CountryCodesOption, JsonOption, output_file, resolve_output
 from auditor.console.output import print_json, print_message, print_table
-from auditor.errors import UsageError
+from auditor.errors import UsageError, format_count
 from auditor.metrics.intervals.estimate import NORMAL_QUANTILE
 from auditor.reports.number_format import pluralize
 from auditor.surveys import (
@@ -402,7 +402,7 @@ def _limit_findings(lines: Sequence[str]) -> list[str]:
     n_omitted = len(lines) - MAX_FINDINGS_SHOWN
     return [
         *lines[:MAX_FINDINGS_SHOWN],
-        *([f"… and {n_omitted:,} more of this kind; --json lists all."] if n_omitted > 0 else []),
+        *([f"… and {format_count(n_omitted)} more of this kind; --json lists all."] if n_omitted > 0 else []),
     ]
 
 

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from auditor.domain import AnswerKind, Outcome, Task, TaskItem, canonical_hash
-from auditor.errors import AuditorError, ImportFileError, pluralize
+from auditor.errors import AuditorError, ImportFileError, format_count, pluralize
 from auditor.exports.inspect_logs import CELL_SEPARATOR, METADATA_KEY, SCORE_NAME
 from auditor.extras import load_extra
 from auditor.imports.recorded_answers import (
@@ -159,15 +159,17 @@ def _find_problems(header: EvalLog, counts: Mapping[str, int]) -> list[str]:
         problems.append("it is marked as invalid")
     planned = _count_planned_samples(header)
     if planned is not None and n_samples < planned:
-        problems.append(f"{planned - n_samples:,} of its {planned:,} samples are missing")
+        problems.append(f"{format_count(planned - n_samples)} of its {format_count(planned)} samples are missing")
     elif not n_samples:
         problems.append("it holds no samples")
     if counts["repeated"]:
-        problems.append(f"{counts['repeated']:,} of its samples are in a later log of the same run, and count once")
+        problems.append(
+            f"{format_count(counts['repeated'])} of its samples are in a later log of the same run, and count once"
+        )
     if counts["failed"]:
-        problems.append(f"{counts['failed']:,} of its samples ended with an error and count as failures")
+        problems.append(f"{format_count(counts['failed'])} of its samples ended with an error and count as failures")
     if counts["invalid"]:
-        problems.append(f"{counts['invalid']:,} of its samples were declared invalid and are excluded")
+        problems.append(f"{format_count(counts['invalid'])} of its samples were declared invalid and are excluded")
     return problems
 
 
@@ -313,12 +315,13 @@ def read_inspect_task(path: Path, score_name: str | None = None) -> RecordedTask
         )
     if n := sum(n_different.values()):
         notes.append(
-            f"{n:,} of {len(rows):,} answers are graded differently in the log: here an answer is compared with the "
-            "target."
+            f"{format_count(n)} of {pluralize(len(rows), 'answer')} are graded differently in the log: here an answer "
+            "is compared with the target."
         )
     if n_without := sum(item.truth is None for item in task.items.values()):
         notes.append(
-            f"No single target that answers can be equal to: {n_without:,} of {pluralize(len(task.items), 'item')}."
+            "No single target that answers can be equal to: "
+            f"{format_count(n_without)} of {pluralize(len(task.items), 'item')}."
         )
     return RecordedTask(rows, task, tuple(notes))
 

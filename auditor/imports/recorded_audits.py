@@ -25,7 +25,7 @@ from auditor.domain import (
     Verdict,
     hash_rows,
 )
-from auditor.errors import ImportFileError, UsageError, pluralize
+from auditor.errors import ImportFileError, UsageError, format_count, pluralize
 from auditor.imports.recorded_answers import AnswerFileFormat, LogKeys, RecordedAnswer, read_recorded_answers
 from auditor.imports.score_table import read_score_table
 from auditor.models.reasoning import strip_thinking
@@ -94,9 +94,11 @@ class UnmatchedRows:
         """The most frequent names with their counts and suggestions."""
         ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         hints = {name: f"; did you mean {suggestion}?" for name, suggestion in self.suggestions.items()}
-        names = [f"{truncate_text(name)} ({n:,}{hints.get(name, '')})" for name, n in ranked[:MAX_LISTED_NAMES]]
+        names = [
+            f"{truncate_text(name)} ({format_count(n)}{hints.get(name, '')})" for name, n in ranked[:MAX_LISTED_NAMES]
+        ]
         n_omitted = len(ranked) - len(names)
-        return ", ".join([*names, *([f"and {n_omitted:,} more"] if n_omitted else [])])
+        return ", ".join([*names, *([f"and {format_count(n_omitted)} more"] if n_omitted else [])])
 
 
 def count_unmatched_rows(

@@ -17,7 +17,7 @@ from auditor.agents.cell_scoring import compute_cell_score
 from auditor.config import TaskSection, require_audit_name
 from auditor.config.validation_messages import explain_validation_error
 from auditor.domain import Answer, AnswerKind, Cell, Outcome, Task, TaskItem, Trace, canonical_hash
-from auditor.errors import ImportFileError, UsageError, pluralize
+from auditor.errors import ImportFileError, UsageError, format_count, pluralize
 from auditor.imports.recorded_answers import AnswerFileFormat, detect_format
 from auditor.imports.recorded_audits import save_imported_audit
 from auditor.input_files import read_json, require_storable
@@ -197,8 +197,8 @@ def _require_known_items(source: Path | None, rows: Sequence[TaskAnswerRow], tas
     for item, n in unknown.most_common(MAX_LISTED_IDS):
         similar = get_close_matches(item, list(task.items), n=1, cutoff=0.7)
         hint = f"; did you mean {truncate_text(similar[0])}?" if similar else ""
-        listed.append(f"{truncate_text(item)} ({n:,}{hint})")
-    more = f", and {len(unknown) - MAX_LISTED_IDS:,} more" if len(unknown) > MAX_LISTED_IDS else ""
+        listed.append(f"{truncate_text(item)} ({format_count(n)}{hint})")
+    more = f", and {format_count(len(unknown) - MAX_LISTED_IDS)} more" if len(unknown) > MAX_LISTED_IDS else ""
     raise ImportFileError(
         f"{source}: {task.source} does not have the items of {pluralize(unknown.total(), 'row')}: "
         f"{', '.join(listed)}{more}.",

@@ -12,7 +12,7 @@ from statistics import median
 from typing import Any, TypeVar
 
 from auditor.domain import ConflictKind
-from auditor.errors import UsageError, did_you_mean
+from auditor.errors import UsageError, did_you_mean, format_count
 from auditor.review.item import SideOrder, choose_rater, escape_unstorable, hash_to_fraction
 from auditor.storage import rating_log, review_queue
 from auditor.storage.audits import Audit
@@ -64,8 +64,8 @@ def compute_pace(durations: Sequence[float]) -> float | None:
 def format_progress(progress: ReviewProgress) -> str:
     """Describe the progress in one line, such as `8 of 20 left · 12 done (9 by you) · 40 s each`."""
     parts = [
-        f"{progress.n_left:,} of {progress.n_total:,} left",
-        f"{progress.n_done:,} done ({progress.n_by_rater:,} by you)",
+        f"{format_count(progress.n_left)} of {format_count(progress.n_total)} left",
+        f"{format_count(progress.n_done)} done ({format_count(progress.n_by_rater)} by you)",
     ]
     if progress.n_left and progress.seconds_per_decision is not None and progress.seconds_left is not None:
         parts.append(f"{format_duration(progress.seconds_per_decision)} each")
@@ -76,13 +76,13 @@ def format_progress(progress: ReviewProgress) -> str:
 def format_left(progress: ReviewProgress) -> str:
     """Describe what is left in a few words, such as `8 left, about 6 min`."""
     if not progress.n_left or progress.seconds_left is None:
-        return f"{progress.n_left:,} left"
-    return f"{progress.n_left:,} left, about {format_duration(progress.seconds_left)}"
+        return f"{format_count(progress.n_left)} left"
+    return f"{format_count(progress.n_left)} left, about {format_duration(progress.seconds_left)}"
 
 
 def format_pace(progress: ReviewProgress) -> list[str]:
     """Describe what is left, the pace and the time to go, in forms of decreasing length."""
-    left = f"{progress.n_left:,} left"
+    left = f"{format_count(progress.n_left)} left"
     if not progress.n_left or progress.seconds_per_decision is None or progress.seconds_left is None:
         return [left]
     pace, time_left = format_duration(progress.seconds_per_decision), format_duration(progress.seconds_left)

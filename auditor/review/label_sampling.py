@@ -12,7 +12,7 @@ from auditor.config import AuditConfig, ModelSection, SurveySection, load_stored
 from auditor.domain import Cell, Message, Outcome, Trace, derive_seed
 from auditor.domain.decisions import aspect_questions
 from auditor.domain.labels import DrawnUnit, Label, LabelDraw, LabelKind, LabelUnit, Stratum
-from auditor.errors import ReviewError, UsageError, did_you_mean
+from auditor.errors import ReviewError, UsageError, did_you_mean, format_count
 from auditor.metrics.labels.label_plan import draw_stratified_sample
 from auditor.review.item import hash_to_fraction
 from auditor.storage import audits, labels, results
@@ -268,8 +268,9 @@ def require_unchanged_population(db: Database, audit: Audit, draw: LabelDraw, un
     noun = f"{draw.kind.noun}s"
     raise ReviewError(
         f"the {noun} of audit '{audit.name}' have changed since its label sample was drawn: there were "
-        f"{draw.population:,}, and there are {len(units):,} now. Of the {len(sampled):,} sampled {noun}, {n_gone:,} "
-        f"no longer exist and {n_changed:,} have another text.",
+        f"{format_count(draw.population)}, and there are {format_count(len(units))} now. Of the "
+        f"{format_count(len(sampled))} sampled {noun}, {format_count(n_gone)} no longer "
+        f"exist and {format_count(n_changed)} have another text.",
         f"Draw a new label sample with --sample {len(sampled)} --redraw. Most sampled {noun} stay in it, and labels of "
         "unchanged texts still count.",
     )

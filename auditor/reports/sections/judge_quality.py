@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from auditor.domain.labels import RaterKind
+from auditor.errors import format_count
 from auditor.metrics.intervals.estimate import SIGNIFICANCE_LEVEL, Estimate, Tested
 from auditor.reports.charts.interval_plot import SHARE_AXIS
 from auditor.reports.charts.scatter_plots import ReliabilityPoint, reliability_diagram
@@ -199,7 +200,7 @@ def _describe_missing(labels: PairLabelsReport, audit: str) -> Paragraph:
         text = f"People’s labels of {plural} are not used: {labels.reason}. To draw a new sample: "
         return Paragraph([text, Code(f"{command} --redraw"), "."], "note")
     text = (
-        f"{labels.labels:,} of about {pluralize(n_labels, 'label')} of {plural}: too few to say how "
+        f"{format_count(labels.labels)} of about {pluralize(n_labels, 'label')} of {plural}: too few to say how "
         "often the judges agree with people. To continue: "
     )
     return Paragraph([text, Code(command), "."])
@@ -213,7 +214,7 @@ def _describe_pair_judge(row: PairJudgeRow, labels: PairLabelsReport) -> ListIte
     interval = describe_interval(row.agreement, 0, "percent")
     text = (
         f"{row.judge} agrees with people{question} on {format_share(row.agreement.value)} of the "
-        f"{plural} ({interval}, {row.labels:,} labelled {noun})."
+        f"{plural} ({interval}, {format_count(row.labels)} labelled {noun})."
     )
     if row.kappa is None or row.kappa.ci_low is None or row.kappa.ci_high is None:
         return ListItem(text, "neutral")
@@ -303,7 +304,8 @@ def describe_panel_accuracy(quality: JudgeQualityReport) -> Iterator[str]:
     gain, loss = (_to_points(difference) for difference in (panel.accuracy.gain, panel.accuracy.loss))
     decided = judged = ""
     if panel.accuracy.majority.n < quality.labels:
-        decided = f" that it decides ({panel.accuracy.majority.n:,} of {quality.labels:,} with a label)"
+        n_decided, n_labelled = format_count(panel.accuracy.majority.n), format_count(quality.labels)
+        decided = f" that it decides ({n_decided} of {n_labelled} with a label)"
     if panel.accuracy.gain.n < quality.labels:
         judged = " on the traces that both decide,"
     yield (
@@ -324,8 +326,8 @@ def describe_excess(report: Report) -> Paragraph:
         n_labels = max(quality.suggested_labels, quality.sampled)
         command = f"auditor review {shlex.quote(report.audit.name)} --sample {n_labels}"
         text = (
-            f"{quality.labels:,} of about {pluralize(n_labels, 'label')}: too few to say how often the judges agree "
-            "with people. To continue: "
+            f"{format_count(quality.labels)} of about {pluralize(n_labels, 'label')}: too few to say how often the "
+            "judges agree with people. To continue: "
         )
         return Paragraph([text, Code(command), "."])
     direction = "more" if excess.value >= 0 else "less"
