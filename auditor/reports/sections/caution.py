@@ -18,6 +18,7 @@ from auditor.reports.sections.phrasing import compare_interval, describe_estimat
 from auditor.reports.sections.probe_sections import list_probe_cautions
 from auditor.reports.sections.requests import SamplingMarks, describe_mixed_forms
 from auditor.reports.sections.sensitivity import list_influence_cautions
+from auditor.reports.sections.task import CHANCE_AUC
 
 MIN_COVERAGE = 0.95
 MAX_OBEDIENCE = 0.05
@@ -238,10 +239,12 @@ def _panel_cautions(report: Report) -> Iterator[str]:
     kappa = report.panel.fleiss_kappa
     if (status := compare_interval(kappa)) in ("negative", "unclear"):
         finding = "below chance" if status == "negative" else "not statistically distinguishable from chance"
-        yield (
-            f"The agreement of the judges is {finding} ({describe_estimate('Fleiss’ kappa', kappa)}), so their "
-            "verdicts are weak evidence."
-        )
+        area = report.task.telling.area if report.task and report.task.telling else None
+        conclusion = "so their verdicts are weak evidence"
+        if area is not None and compare_interval(area, CHANCE_AUC) == "positive":
+            auc = describe_estimate("AUC", area)
+            conclusion = f"but their verdicts separate correct from incorrect answers ({auc})"
+        yield f"The agreement of the judges is {finding} ({describe_estimate('Fleiss’ kappa', kappa)}), {conclusion}."
 
 
 CAUTION_CHECKS: Sequence[Callable[[Report], Iterable[str]]] = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -202,6 +203,20 @@ def test_a_reason_for_caution_is_given_where_there_is_one_and_nowhere_else(repor
     lacks = report if case.lacks is None else case.lacks(report)
     assert case.words in " ".join(list_cautions(case.has(report)))
     assert case.words not in " ".join(list_cautions(lacks))
+
+
+@pytest.mark.parametrize(
+    ("ci_low", "words"), [(0.7, "but their verdicts separate correct from"), (0.4, "weak evidence")]
+)
+def test_verdicts_that_separate_correct_answers_are_not_called_weak_evidence(
+    report: Report, ci_low: float, words: str
+) -> None:
+    validity = SimpleNamespace(area=Estimate(0.8, 300, ci_low, 0.9, resampled=("item",)))
+    task = SimpleNamespace(telling=validity)
+    [check] = [check for check in CAUTION_CHECKS if check.__name__ == "_panel_cautions"]
+    changed = change(report, panel__fleiss_kappa=replace(KAPPA, ci_low=-0.18), task=task)
+    [sentence] = [sentence for sentence in check(changed) if "chance" in sentence]
+    assert words in sentence
 
 
 @pytest.mark.parametrize(("p_value", "is_given"), [(0.001, True), (0.2, False)])
