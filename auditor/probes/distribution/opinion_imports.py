@@ -187,7 +187,9 @@ class _OpinionReader:
         """The opinion of a row."""
         mode = OpinionMode(_parse_choice(row, "mode", [str(mode) for mode in OpinionMode]))
         if has_answers and mode is not OpinionMode.SAMPLED:
-            raise row.make_cell_error("mode", f"{mode} answers are shares", "Give the columns p1, p2, …")
+            raise row.make_cell_error(
+                "mode", f"{mode} answers are shares", "Give the columns p1, p2, … in a file without the column answer."
+            )
         dimension, group = self._parse_group(row)
         topic = self.spell_topic(row.required_text("topic"))
         points = self.distributions.scale_of(topic).points
