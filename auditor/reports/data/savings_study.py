@@ -75,7 +75,8 @@ class SamplingPlanRow(ReportModel):
     peers: Annotated[float | None, Column("Share of VALID, largest change", digits=3)]
     """Largest difference of a model's peer agreement, either way; null without judges."""
     same_winners: Annotated[float | None, Column("Same conflict outcome", digits=1, style="percent")]
-    """Share of the full audit's conflicts with the same outcome (same winner, or open); null without conflicts."""
+    """Share of the full audit's conflicts with the same outcome (same winner, or open); null without conflicts or
+    verdicts."""
 
 
 class SavingsStudy(ReportModel):
@@ -197,6 +198,8 @@ def _compare_conclusions(full: _Conclusions, reduced: _Conclusions) -> dict[str,
         reduced.peer_agreement - full.peer_agreement,
     )
     same_tiers = np.nan if full.tiers is None or reduced.tiers is None else float((full.tiers == reduced.tiers).mean())
+    # Without a verdict all conflicts stay open, whatever is asked.
+    has_outcomes = full.winners.size and not np.isnan(full.peer_agreement).all()
     return {
         "shift": _nan_if_empty(np.mean, r_change),
         "largest": _nan_if_empty(np.max, np.abs(r_change)),
@@ -204,7 +207,7 @@ def _compare_conclusions(full: _Conclusions, reduced: _Conclusions) -> dict[str,
         "corrected_largest": _nan_if_empty(np.max, np.abs(corrected_change)),
         "same_tiers": same_tiers,
         "peers": _nan_if_empty(np.max, np.abs(peer_change)),
-        "same_winners": float((reduced.winners == full.winners).mean()) if full.winners.size else np.nan,
+        "same_winners": float((reduced.winners == full.winners).mean()) if has_outcomes else np.nan,
     }
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from auditor.config import AuditConfig
+from auditor.domain import Outcome
 from auditor.errors import UsageError
 from auditor.reports.data.report_source import load_source
 from auditor.reports.data.savings_study import list_sampling_plans, run_savings_study
 from auditor.reports.output import render_document
 from auditor.reports.sections.experiments.sampling import build_savings_document
-from auditor.storage import audits
+from auditor.storage import audits, results
 from auditor.storage.database import Database
+from auditor.storage.records import save_records
 from tests.support.known import known
 from tests.support.synthetic_audit import populate
 
@@ -33,6 +37,16 @@ def test_savings_study_compares_reduced_plans_with_the_full_plan(db: Database) -
     text = render_document(build_savings_document(study), "markdown")
     assert "2 judges a trace" in text
     assert "stays within 0.01" in text
+
+
+def test_conflicts_have_no_outcome_without_verdicts(db: Database) -> None:
+    audit = populate(db, models=3, countries=5, topics=5, samples=3)
+    verdicts = results.load_verdicts(db, audit.id)
+    save_records(
+        db, audit.id, [replace(verdict, outcome=Outcome.REFUSED, ruling=None, aspects={}) for verdict in verdicts]
+    )
+    study = run_savings_study(db, load_source(db, audit.name))
+    assert {row.same_winners for row in study.rows} == {None}
 
 
 def test_a_savings_study_of_a_reduced_audit_is_refused(db: Database) -> None:
