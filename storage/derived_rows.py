@@ -215,7 +215,7 @@ def open_copy(source: Database, audit: Audit, models: set[str]) -> Iterator[Data
         audit_table, answers = table_of(Audit), table_of(StoredAnswer)
         is_usable: sa.ColumnElement[bool] = answers.c.model.in_(sorted(models))
         if audit.finished_at is not None:
-            is_usable &= answers.c.created_at <= audit.finished_at
+            is_usable &= answers.c.created_at <= _last_usable_time(source, audit.id, audit.finished_at)
         if not _show_rows(source, copy, answers, is_usable):  # first: the writer's connection is not made again
             _copy_rows(source, copy, answers, is_usable)
         _copy_rows(source, copy, audit_table, audit_table.c.id == audit.id)
@@ -223,6 +223,20 @@ def open_copy(source: Database, audit: Audit, models: set[str]) -> Iterator[Data
             table = table_of(record_class)
             _copy_rows(source, copy, table, table.c.audit_id == audit.id)
         yield copy
+
+
+def _last_usable_time(source: Database, audit_id: int, finished_at: str) -> str:
+    """When the last answer was recorded that a finished audit could use.
+
+    It is after `finished_at` if the machine's clock was ahead when the audit's own answers were recorded, and set back.
+    """
+    answers, attempts = table_of(StoredAnswer), table_of(StoredAttempt)
+    # A call that failed in this audit may have an answer in another one.
+    outcomes = [outcome.value for outcome in Outcome if outcome.is_answer]
+    own_keys = sa.select(attempts.c.key).where(attempts.c.audit_id == audit_id, attempts.c.outcome.in_(outcomes))
+    statement = sa.select(sa.func.max(answers.c.created_at)).where(answers.c.key.in_(own_keys))
+    with source.read() as connection:
+        return max(finished_at, connection.execute(statement).scalar() or "")
 
 
 @contextmanager

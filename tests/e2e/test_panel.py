@@ -16,6 +16,7 @@ from auditor.errors import ConfigError
 from auditor.experiments.judges import bias
 from auditor.experiments.stored_audit import ExperimentContext
 from auditor.reports.data.audit_status import load_audit_status
+from auditor.reports.data.verification import verify_audit
 from auditor.reports.output import render_report
 from auditor.run import open_audit, run_audit
 from auditor.storage import audits, results
@@ -83,6 +84,7 @@ def test_adaptive_panels_settle_alike_and_ask_less(server: FakeServer, tmp_path:
         assert v.always == (v.turn < 3)
     with open_database(storage, create=False) as db:
         status = load_audit_status(db, audits.get_audit(db, "scripted"))
+        assert verify_audit(db, "scripted").is_consistent
     [reviews] = [r for r in open_audit("scripted", storage=storage).report().coverage.total if r.stage == "review"]
     assert status["verdicts_planned"] == reviews.planned == len(few_verdicts)
     requests_before = len(server.requests)

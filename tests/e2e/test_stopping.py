@@ -11,6 +11,7 @@ import pytest
 from auditor.config import AuditConfig
 from auditor.domain import Outcome, Trace, Verdict
 from auditor.reports.data.audit_status import load_audit_status
+from auditor.reports.data.verification import verify_audit
 from auditor.reports.output import render_report
 from auditor.run import AuditHandle, load_planned_survey, run_audit
 from auditor.storage import audits, results
@@ -81,6 +82,12 @@ def test_a_cell_is_sampled_until_its_samples_agree(server: FakeServer, tmp_path:
     assert (direct.planned, direct.missing) == (len(traces), 0)
     assert direct.ok == sum(t.outcome is Outcome.OK for t in traces)
     assert (review.planned, review.ok, review.missing) == (len(verdicts), len(verdicts), 0)
+    with open_database(handle.storage) as db:
+        verification = verify_audit(db, handle.name)
+    assert (verification.is_consistent, sum(b.planned for b in verification.balances if b.stage == "direct")) == (
+        True,
+        len(traces),
+    )
     direct_row, review_row = report.savings
     assert (direct_row.made, direct_row.full) == (len(traces), 90)
     assert (review_row.made, review_row.full) == (

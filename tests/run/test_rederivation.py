@@ -324,9 +324,16 @@ def test_missing_rows_of_a_stage_that_was_not_reached_are_no_finding(db: Databas
 
 def test_answers_that_came_after_the_end_change_nothing(db: Database) -> None:
     """They are another audit's: a call that failed here may have an answer there."""
+    execute(db, "UPDATE attempt SET outcome = 'timeout' WHERE key = (SELECT key FROM trace WHERE rowid = 3)")
     execute(db, "UPDATE answer SET created_at = '2999-01-01' WHERE key = (SELECT key FROM trace WHERE rowid = 3)")
     execute(db, "UPDATE trace SET outcome = 'timeout', score = NULL, text = NULL WHERE rowid = 3")
     assert "trace" not in known(derive(db).check).changed
+
+
+def test_answers_recorded_while_the_clock_was_ahead_are_read(db: Database) -> None:
+    """The clock was set back before the audit ended."""
+    change_audit(db, "finished_at = '2001-01-01T00:00:00.000+00:00'")
+    assert derive(db).is_consistent
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,11 @@ def _balance_stage(stage_coverage: StageCoverage, model: str) -> CallBalance:
         if unit.name == model:
             recorded_by_unit[unit] += n
             counts_by_outcome[outcome] += n
-    planned_by_unit = {unit: n for unit, n in stage_coverage.planned.items() if unit.name == model}
+    # Where answers decide how many items are asked for, those that were recorded were planned, up to the most.
+    max_planned = stage_coverage.planned if stage_coverage.max_planned is None else stage_coverage.max_planned
+    planned_by_unit = {
+        unit: min(stage_coverage.planned_totals[unit], n) for unit, n in max_planned.items() if unit.name == model
+    }
     n_answered = sum(n for outcome, n in counts_by_outcome.items() if Outcome(outcome).is_answer)
     n_stray = sum(max(0, n - planned_by_unit.get(unit, 0)) for unit, n in recorded_by_unit.items())
     return CallBalance(

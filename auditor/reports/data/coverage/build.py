@@ -119,8 +119,11 @@ def _verdict_coverage(source: ReportSource) -> StageCoverage:
         UnitOutcomeCount(CoverageUnit(count.model, count.country, count.topic), count.outcome, count.n)
         for count in source.verdict_counts
     ]
+    max_planned = None
     if source.config:
-        planned = count_planned_verdicts(source.config, source.trace_counts, source.scored_traces)
+        traces = source.trace_counts, source.scored_traces
+        planned = count_planned_verdicts(source.config, *traces)
+        max_planned = count_planned_verdicts(source.config, *traces, guaranteed_only=False)
     else:
         planned = Counter[CoverageUnit]()
         for unit, _, n in outcome_counts:
@@ -131,7 +134,7 @@ def _verdict_coverage(source: ReportSource) -> StageCoverage:
         )
         for count in source.verdict_repeats
     ]
-    return StageCoverage.of_first_outcomes("review", None, planned, outcome_counts, repeats)
+    return StageCoverage.of_first_outcomes("review", None, planned, outcome_counts, repeats, max_planned)
 
 
 def _judge_coverage(source: ReportSource) -> StageCoverage:

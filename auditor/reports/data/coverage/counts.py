@@ -175,6 +175,7 @@ class StageCoverage:
     Attributes:
         recorded: by outcome; items that were asked for again count by their first outcome.
         repeats: the items that were asked for again.
+        max_planned: the most items of each unit that may be asked for, if answers decide how many; None if `planned`.
     """
 
     stage: str
@@ -182,6 +183,7 @@ class StageCoverage:
     planned: Mapping[CoverageUnit, int]
     recorded: Sequence[UnitOutcomeCount]
     repeats: Sequence[UnitRepeatCount] = ()
+    max_planned: Mapping[CoverageUnit, int] | None = None
 
     @classmethod
     def of_first_outcomes(
@@ -191,6 +193,7 @@ class StageCoverage:
         planned: Mapping[CoverageUnit, int],
         recorded: Iterable[UnitOutcomeCount],
         repeats: Sequence[UnitRepeatCount],
+        max_planned: Mapping[CoverageUnit, int] | None = None,
     ) -> StageCoverage:
         """Coverage of a stage whose items, as `recorded` counts them, may have been asked for again."""
         counts = Counter[tuple[CoverageUnit, str]]()
@@ -200,7 +203,7 @@ class StageCoverage:
             counts[repeat.unit, OK] -= repeat.answered
             counts[repeat.unit, repeat.first_outcome] += repeat.answered
         outcome_counts = [UnitOutcomeCount(unit, outcome, n) for (unit, outcome), n in counts.items() if n]
-        return cls(stage, method, planned, outcome_counts, repeats)
+        return cls(stage, method, planned, outcome_counts, repeats, max_planned)
 
     @cached_property
     def usable(self) -> Mapping[CoverageUnit, int]:
@@ -238,16 +241,22 @@ class StageCoverage:
 
 
 def count_planned_verdicts(
-    config: AuditConfig, traces: Iterable[OutcomeCount], scored_traces: Iterable[tuple[str, Cell, int]] = ()
+    config: AuditConfig,
+    traces: Iterable[OutcomeCount],
+    scored_traces: Iterable[tuple[str, Cell, int]] = (),
+    *,
+    guaranteed_only: bool = True,
 ) -> dict[CoverageUnit, int]:
-    """Count verdicts that are certain to be asked for, by unit; for an adaptive panel the smallest majority.
+    """Count verdicts by unit: those that are certain to be asked for, of an adaptive panel the smallest majority.
+
+    Without `guaranteed_only`, count the most that may be asked for.
 
     Args:
         traces: counts of traces by outcome.
         scored_traces: keys of the traces with a score; used only where the review depends on which they are.
     """
     verdicts_per_trace = {model.name: config.panel_size(model.name) for model in config.models}
-    if config.panel.adaptive:
+    if config.panel.adaptive and guaranteed_only:
         from auditor.metrics.judges.votes import min_majority
 
         verdicts_per_trace = {model: min_majority(n) for model, n in verdicts_per_trace.items()}

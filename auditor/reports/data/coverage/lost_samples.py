@@ -69,8 +69,9 @@ def _trace_coverage(source: ReportSource) -> StageCoverage:
     for count in outcome_counts:
         n_recorded[count.unit] += count.n
     planned = _planned_samples(source, Method.DIRECT) or dict(n_recorded)
+    max_planned = _planned_samples(source, Method.DIRECT, guaranteed_only=False) or None
     repeats = list(map(_to_unit_repeats, source.trace_repeats))
-    return StageCoverage.of_first_outcomes("direct", Method.DIRECT.value, planned, outcome_counts, repeats)
+    return StageCoverage.of_first_outcomes("direct", Method.DIRECT.value, planned, outcome_counts, repeats, max_planned)
 
 
 def _to_unit_repeats(count: RepeatCount) -> UnitRepeatCount:
@@ -94,10 +95,10 @@ def _imported_score_coverage(source: ReportSource, method: str) -> StageCoverage
     )
 
 
-def _planned_samples(source: ReportSource, method: str) -> dict[CoverageUnit, int]:
+def _planned_samples(source: ReportSource, method: str, *, guaranteed_only: bool = True) -> dict[CoverageUnit, int]:
     """Planned items of each model and cell with a survey score: samples in each language, or all sentence pairs.
 
-    Samples that depend on earlier answers count as planned only once they are asked for.
+    Samples that depend on earlier answers are counted only without `guaranteed_only`.
     """
     if source.config is None:
         return {}
@@ -108,7 +109,7 @@ def _planned_samples(source: ReportSource, method: str) -> dict[CoverageUnit, in
             for model in source.config.models
             for cell in source.survey.asked_cells
         }
-    samples_by_cell = source.config.samples_by_cell(source.survey, guaranteed_only=True)
+    samples_by_cell = source.config.samples_by_cell(source.survey, guaranteed_only=guaranteed_only)
     if source.config.direct.target_width is not None:  # cells that no model was asked about were skipped by design
         asked_cells = set(source.cells)
         samples_by_cell = {cell: n_samples for cell, n_samples in samples_by_cell.items() if cell in asked_cells}
