@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import certifi
 import httpx
+from multidict import CIMultiDict
 
 from auditor.config.credential_hosts import is_metadata_address
 from auditor.errors import ConfigError
@@ -34,6 +35,8 @@ AUTHORITY_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
 KEEPALIVE_S, DNS_CACHE_S = 120, 300
 """How long an idle connection and a resolved name are kept, in seconds, as by litellm."""
 MAX_CONNECTIONS, MAX_CONNECTIONS_TO_HOST = 1000, 500
+MAX_HEADER_BYTES, MAX_HEADERS = 65_536, 1_000
+"""Largest header of a response, and their number: a policy that a gateway adds may have more than aiohttp's 8 kB."""
 AddressInfo = tuple[Any, Any, int, str, tuple[Any, ...]]
 """What `socket.getaddrinfo` returns of one address."""
 
@@ -143,10 +146,37 @@ def create_provider_transport() -> httpx.AsyncBaseTransport:
             limit_per_host=MAX_CONNECTIONS_TO_HOST,
             socket_factory=open_socket,
         )
-        return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=False)
+        return aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            trust_env=False,
+            response_class=_response_class(),
+            max_line_size=MAX_HEADER_BYTES,
+            max_field_size=MAX_HEADER_BYTES,
+            max_headers=MAX_HEADERS,
+        )
 
     transport: httpx.AsyncBaseTransport = _transport_class()(open_session)
     return transport
+
+
+@functools.cache
+def _response_class() -> Any:
+    """The class of responses; aiohttp is imported on first use."""
+
+    class AsciiResponse(aiohttp.ClientResponse):
+        """aiohttp's response with ASCII headers: httpx fails on others, which gateways send, and the answer is lost."""
+
+        @property
+        def headers(self) -> Any:
+            """The headers, with escapes such as `\\xfc` in place of other characters."""
+            headers = super().headers
+            if all(value.isascii() for value in headers.values()):
+                return headers
+            escaped = [(name, value.encode("ascii", "backslashreplace").decode()) for name, value in headers.items()]
+            return CIMultiDict(escaped)
+
+    return AsciiResponse
 
 
 @functools.cache

@@ -20,8 +20,10 @@ FINAL_EVENTS = ("response.completed", "response.incomplete", "response.failed")
 
 
 def is_event_stream(content_type: str, body: bytes) -> bool:
-    """Whether a body is a stream of events, as its content type or its beginning says."""
-    return content_type.lower().startswith(CONTENT_TYPE) or body[:100].lstrip().startswith(EVENT_STARTS)
+    """Whether a body is a stream of events, as its beginning says, or its content type if it is no JSON object."""
+    start = body[:100].lstrip()
+    is_announced = content_type.lower().startswith(CONTENT_TYPE) and not start.startswith(b"{")
+    return is_announced or start.startswith(EVENT_STARTS)
 
 
 def join_events(body: bytes) -> dict[str, Any] | None:

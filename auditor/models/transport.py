@@ -25,6 +25,8 @@ from auditor.redaction import redact, register_secrets
 
 MAX_RESPONSE_BYTES = 8_000_000
 """Largest body of one response; a larger one raises `UnacceptableExchange`."""
+UNCOMPRESSED_ENCODINGS = frozenset({"", "identity", "utf-8", "utf8"})
+"""Values of the header content-encoding of bodies that are not compressed; some servers send a charset there."""
 CREDENTIAL_HEADERS = ("authorization", "x-api-key", "api-key", "x-goog-api-key", "x-amz-security-token")
 AWS_SIGNATURE_SCHEME = "AWS4-HMAC-SHA256"
 """Start of an `Authorization` header that holds a signature of this one request, and no secret."""
@@ -181,7 +183,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         Raises:
             UnacceptableExchange: the host is a metadata service, or the response is compressed or a redirect.
             ServerUnreachable: no connection could be made.
-            UnreadableResponse: the response's headers are not ASCII, or a successful response is not a JSON object.
+            UnreadableResponse: a successful response is not a JSON object.
         """
         if is_metadata_host(request.url.host):
             raise UnacceptableExchange(refused_address_message(request.url.host))
@@ -213,7 +215,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
                 "the server redirected the request to another address, and redirects are not followed"
             )
         encoding = response.headers.get("content-encoding", "identity")
-        if encoding.lower() != "identity":
+        if not {name.strip().lower() for name in encoding.split(",")} <= UNCOMPRESSED_ENCODINGS:
             await response.aclose()
             raise UnacceptableExchange(f"the answer is compressed ({redact(encoding)[:20]!r}), which was not requested")
         exchange.body_start = bytearray()
@@ -239,8 +241,6 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         except (httpx.ConnectError, httpx.ProtocolError) as error:
             exchange.unreachable = _never_connected(error)
             raise (ServerUnreachable if exchange.unreachable else httpx.ReadError)(str(error)) from error
-        except UnicodeError as error:  # raised by the library that parses the headers
-            raise UnreadableResponse("headers that are not ASCII text") from error
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -256,11 +256,7 @@ async def _read_response(response: httpx.Response, exchange: HttpExchange | None
     Raises:
         UnreadableResponse: a successful response is neither a JSON object nor a whole stream.
     """
-    assert isinstance(response.stream, httpx.AsyncByteStream)
-    try:
-        body = b"".join([chunk async for chunk in response.stream])
-    finally:
-        await response.aclose()
+    body = await _read_body(response)
     if response.is_success and exchange is not None:
         body = body.removeprefix(codecs.BOM_UTF8)  # not every handler skips it
         if is_event_stream(response.headers.get("content-type", ""), body):
@@ -277,6 +273,27 @@ async def _read_response(response: httpx.Response, exchange: HttpExchange | None
     if read_response.headers.get("content-type") == "application/json":
         read_response.encoding = "utf-8"  # JSON is always UTF-8; httpx would detect the encoding of each response
     return read_response
+
+
+async def _read_body(response: httpx.Response) -> bytes:
+    """Read a response's body, also one whose connection was closed before its announced end, if it is whole JSON.
+
+    Some servers announce too long a body, or send no last chunk. A JSON object that is cut off is none, so one that
+    can be read was sent in full.
+    """
+    assert isinstance(response.stream, httpx.AsyncByteStream)
+    chunks: list[bytes] = []
+    try:
+        async for chunk in response.stream:
+            chunks.append(chunk)
+    except httpx.ReadError:
+        with suppress(UnreadableResponse):
+            parse_json_object(body := b"".join(chunks))
+            return body
+        raise
+    finally:
+        await response.aclose()
+    return b"".join(chunks)
 
 
 def refused_address_message(host: str) -> str:

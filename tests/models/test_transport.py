@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import httpx
 import pytest
 
 from auditor.domain import Outcome
 from auditor.models import transport
 from tests.models.test_gateway import call
-from tests.support.fake_server import FakeServer, Reply, answer
+from tests.support.fake_server import FakeServer, Reply, answer, completion
 from tests.support.gateway_calls import ask, model_section
 
 
@@ -21,6 +23,38 @@ async def test_a_redirect_is_not_followed(server: FakeServer, status: int) -> No
         assert elsewhere.requests == []
     assert (failed_answer.outcome, len(server.requests)) == (Outcome.CLIENT_ERROR, 2)
     assert "redirect" in (failed_answer.error or "")
+
+
+BODY = json.dumps(completion("hello").body).encode()
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
+READABLE: dict[str, tuple[bytes, ...]] = {
+    "a header in UTF-8": (HEAD, "x-city: Köln\r\n".encode(), b"content-length: %d\r\n\r\n" % len(BODY), BODY),
+    "a header in Latin-1": (HEAD, b"x-city: K\xf6ln\r\ncontent-length: %d\r\n\r\n" % len(BODY), BODY),
+    "a header of 20 kB": (HEAD, b"x-policy: " + b"x" * 20_000, b"\r\ncontent-length: %d\r\n\r\n" % len(BODY), BODY),
+    "300 headers": (HEAD, b"x-a: b\r\n" * 300, b"content-length: %d\r\n\r\n" % len(BODY), BODY),
+    "a charset as encoding": (HEAD, b"content-encoding: UTF-8\r\ncontent-length: %d\r\n\r\n" % len(BODY), BODY),
+    "the type of a stream": (
+        b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n",
+        b"content-length: %d\r\n\r\n" % len(BODY),
+        BODY,
+    ),
+    "too large a length": (HEAD, b"content-length: %d\r\n\r\n" % (len(BODY) + 1), BODY),
+    "no last chunk": (HEAD, b"transfer-encoding: chunked\r\n\r\n%x\r\n" % len(BODY), BODY, b"\r\n"),
+}
+"""Responses with a whole answer that was paid for, and an odd frame, as bytes of the wire."""
+
+
+@pytest.mark.parametrize("frame", READABLE)
+async def test_a_whole_answer_in_an_odd_frame_is_read_at_once(server: FakeServer, frame: str) -> None:
+    server.script = lambda _: Reply(wire=(b"".join(READABLE[frame]),))
+    [read_answer] = await ask(model_section(server), call())
+    assert (read_answer.outcome, read_answer.text, len(server.requests)) == (Outcome.OK, "hello", 1), read_answer.error
+
+
+async def test_an_answer_whose_connection_is_closed_too_early_is_none(server: FakeServer) -> None:
+    server.script = lambda _: Reply(wire=(HEAD + b"content-length: %d\r\n\r\n" % len(BODY) + BODY[:-1],))
+    [failed_answer] = await ask(model_section(server), call(), max_attempts=1)
+    assert (failed_answer.outcome, failed_answer.text) == (Outcome.SERVER_ERROR, None)
 
 
 @pytest.mark.parametrize(
