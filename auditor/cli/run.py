@@ -328,8 +328,8 @@ def _describe_spending(audit: AuditHandle, config: AuditConfig, budget_usd: floa
         else ""
     )
     left = (
-        "Before a request is sent, its largest possible cost is reserved; what was left did not cover it beside those "
-        "in flight, so the same command may send more."
+        "Before a request is sent, its largest possible cost is reserved; the rest does not cover another one. To send "
+        "more requests, raise limits.budget_usd."
         if spending.usd < budget_usd
         else "To send more requests, raise limits.budget_usd."
     )

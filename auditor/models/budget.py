@@ -305,9 +305,13 @@ class Budget:
         """
         return self.limit_usd is None or self.spent_usd + estimated_usd <= self.limit_usd
 
+    def has_room(self, estimated_usd: float) -> bool:
+        """Whether the limit leaves this amount after what is spent and reserved."""
+        return self.limit_usd is None or self.spent_usd + self._reserved_usd + estimated_usd <= self.limit_usd
+
     def reserve(self, estimated_usd: float) -> bool:
         """Reserve an amount for a request; False, and nothing reserved, if the limit would be exceeded."""
-        if self.limit_usd is not None and self.spent_usd + self._reserved_usd + estimated_usd > self.limit_usd:
+        if not self.has_room(estimated_usd):
             return False
         self._reserved_usd += estimated_usd
         return True

@@ -50,6 +50,11 @@ MAX_INCONCLUSIVE_CALLS = 4
 ACCEPTED_OUTCOMES = (Outcome.OK, Outcome.REFUSED, Outcome.TRUNCATED, Outcome.UNPARSED)
 """Outcomes by which a successful response shows that the server accepts the request; an HTTP error shows nothing."""
 
+BUDGET_POLL_INTERVAL_S = 0.05
+"""How often a call looks whether the requests in flight leave room in the budget."""
+WITHOUT_ROOM = ProviderReply(Answer("", Outcome.OVER_BUDGET), None)
+"""Stands for the reply to a request that was not sent, since the budget has no room beside what is reserved."""
+
 
 class Gateway:
     """Sends calls to models. Create one per run, inside the event loop that uses it.
@@ -101,6 +106,7 @@ class Gateway:
         self._capabilities = CapabilityRegistry(capability_store or MemoryCapabilityStore())
         # Models of one server and effort share a capability, so only one of them finds it out at a time.
         self._discovery_locks: defaultdict[CapabilityKey, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._n_in_flight, self._budget_lock = 0, asyncio.Lock()
         self._connections = connect_models(models, limits, on_limit_change, notify, self._stop_event.is_set, self._rng)
 
     def needs_discovery(self, call: Call) -> bool:
@@ -246,9 +252,41 @@ class Gateway:
             AuditorError: no request can be sent; its `answer` has the earlier attempts.
         """
         over_budget = ProviderReply(Answer(call.key, Outcome.OVER_BUDGET, error=OVER_BUDGET_ERROR), None)
-        estimated_usd = self.budget.estimate_max_cost(call, connection.price, capability)
-        if not self.budget.allows(estimated_usd):
+        if not self.budget.allows(self.budget.estimate_max_cost(call, connection.price, capability)):
             return over_budget
+        if (reply := await self._send_in_slot(connection, call, capability, progress)) is not WITHOUT_ROOM:
+            return reply
+        # One call at a time: the others would take slots that they cannot use.
+        async with self._budget_lock:
+            while reply is WITHOUT_ROOM:
+                if not await self._wait_for_room(connection, call, capability):
+                    return over_budget
+                reply = await self._send_in_slot(connection, call, capability, progress)
+        return reply
+
+    async def _wait_for_room(self, connection: ModelConnection, call: Call, capability: Capability) -> bool:
+        """Wait while only requests in flight leave no room in the budget: most of them cost less than is reserved.
+
+        Returns:
+            Whether there is room, or the run is stopped.
+        """
+        while not self._stop_event.is_set():
+            # Estimated again: the server may have exceeded its limits since.
+            estimated_usd = self.budget.estimate_max_cost(call, connection.price, capability)
+            if self.budget.has_room(estimated_usd):
+                break
+            if not self._n_in_flight or not self.budget.allows(estimated_usd):
+                return False
+            await asyncio.sleep(BUDGET_POLL_INTERVAL_S)
+        return True
+
+    async def _send_in_slot(
+        self, connection: ModelConnection, call: Call, capability: Capability, progress: CallProgress
+    ) -> ProviderReply | None:
+        """Send one request in the model's next slot; returns and raises as `_send_when_allowed`.
+
+        Returns `WITHOUT_ROOM` in place of a reply if the budget has no room for the request at present.
+        """
         tokens = estimate_max_tokens(call, capability)
         async with connection.request_slot(call.purpose.priority, tokens, progress.deadline) as slot:
             if slot is None or connection.blocked_answer(call) is not None or self._stop_event.is_set():
@@ -256,10 +294,14 @@ class Gateway:
             # Estimated again: the server may have exceeded its limits since.
             estimated_usd = self.budget.estimate_max_cost(call, connection.price, capability)
             if not self.budget.reserve(estimated_usd):
-                return over_budget
+                return WITHOUT_ROOM
             # The deadline starts with the first request: waiting for a first slot does not count.
             progress.deadline = progress.deadline or time.monotonic() + connection.deadline_s
-            reply = await self._send_attempt(connection, slot.key, call, capability, progress)
+            self._n_in_flight += 1
+            try:
+                reply = await self._send_attempt(connection, slot.key, call, capability, progress)
+            finally:
+                self._n_in_flight -= 1
             # At an unknown cost, such as in a tier without a listed price, the reservation counts as spent.
             cost_usd = reply.answer.cost_usd
             self.budget.settle_reservation(estimated_usd, estimated_usd if cost_usd is None else cost_usd)

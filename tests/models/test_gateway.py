@@ -298,6 +298,16 @@ async def test_the_budget_is_reserved_before_a_call_goes_out(server: FakeServer)
     assert len(server.requests) == 2
 
 
+async def test_a_call_waits_for_requests_in_flight_that_leave_no_room_in_the_budget(server: FakeServer) -> None:
+    """Five calls cost 20 USD each, and 50 are reserved for each: all are within 130 USD, but not at once."""
+    server.script = lambda r: replace(answer(r), delay_s=0.2 if r.number else 0.0)
+    model = model_section(server, concurrency=5, price={"input": 0.0, "output": 1e6})
+    async with closing(Gateway([model], LimitsSection(budget_usd=130.0))) as gateway:
+        answers = await asyncio.gather(*(gateway.complete(call(i)) for i in range(5)))
+        assert gateway.budget.spent_usd == 100.0
+    assert [a.outcome for a in answers] == [Outcome.OK] * 5
+
+
 def test_a_missing_key_is_an_error_before_anything_else(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(KEY_VARIABLE)
     with pytest.raises(ConfigError, match=KEY_VARIABLE):
