@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import permutations
+from math import inf
 from typing import ClassVar
 
 import numpy as np
@@ -40,15 +41,20 @@ class SummaryOverModels:
     highest_model: str | None
 
 
-def summarize_models(figure_by_model: Mapping[str, float | None]) -> SummaryOverModels:
+def summarize_models(
+    figure_by_model: Mapping[str, float | None], bounds: tuple[float, float] = (-inf, inf)
+) -> SummaryOverModels:
     """Summarize a figure over models.
 
     Args:
         figure_by_model: the figure of each model; None where it is missing. The first of equal models is named.
+        bounds: smallest and largest possible value; the interval ends there.
     """
     figures = {model: value for model, value in figure_by_model.items() if value is not None}
     values = np.array(list(figures.values()), dtype=np.float64)
     mean = mean_over_units(values, {"model": np.arange(len(values))}, empty_reason="no model has this figure")
+    if mean.ci_low is not None and mean.ci_high is not None:
+        mean = replace(mean, ci_low=max(mean.ci_low, bounds[0]), ci_high=min(mean.ci_high, bounds[1]))
     if not figures:
         return SummaryOverModels(mean, None, None, None, None, None)
     lowest, highest = min(figures, key=figures.__getitem__), max(figures, key=figures.__getitem__)

@@ -232,7 +232,9 @@ def measure_model(
         figures=int((~np.isnan(answers.recalled)).sum()),
         unknown=int(answers.is_unknown.sum()),
         failed=dict(sorted(failed.items())),
-        ordinary_error=ap.mean_over_units(errors, answers.units(paired), empty_reason="no ordinary answer"),
+        ordinary_error=ap.mean_over_units(
+            errors, answers.units(paired), (0, np.inf), empty_reason="no ordinary answer"
+        ),
         recall=rows,
         is_recall_shown=is_shown,
         recalled=f"{best.target}, {best.tolerance}" if best is not None and is_shown else None,

@@ -36,6 +36,16 @@ def test_each_model_counts_once_and_a_missing_figure_is_left_out() -> None:
     assert summary.mean.ci_low == pytest.approx(known.mean() - half_width)
 
 
+def test_an_interval_over_models_ends_where_no_figure_can_be() -> None:
+    nearly_one = summarize_models({"a": 0.9, "b": 1.0, "c": 1.0, "d": 1.0, "e": 1.0}, (-1.0, 1.0)).mean
+    assert nearly_one.value == pytest.approx(0.98)
+    assert nearly_one.ci_low == pytest.approx(0.98 - 2.7764451 * 0.02)  # the other end stays Student's
+    assert nearly_one.ci_high == 1.0
+    nearly_zero = summarize_models({"a": 0.1, "b": 0.0, "c": 0.0, "d": 0.0, "e": 0.0}, (0.0, float("inf"))).mean
+    assert nearly_zero.ci_low == 0.0
+    assert nearly_zero.ci_high == pytest.approx(0.02 + 2.7764451 * 0.02)
+
+
 def test_few_models_have_no_interval_and_no_model_has_no_mean() -> None:
     two = summarize_models({"a": 0.1, "b": 0.3})
     assert two.mean.value == pytest.approx(0.2)

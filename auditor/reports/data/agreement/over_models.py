@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from math import inf
 from statistics import fmean
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -38,6 +39,16 @@ FiguresByModel = Mapping[str, Mapping[str, float | None]]
 CORE_FIGURES = ("mae", "concordance", "pearson_r", "corrected_r", "self_consistency", "accuracy")
 """Figures of a model, as published. `corrected_r` is r without the noise of few samples, which could make r grow with
 size where only the noise shrinks; `accuracy` is of a task."""
+CORRELATION_BOUNDS, SHARE_BOUNDS, UNBOUNDED = (-1.0, 1.0), (0.0, 1.0), (-inf, inf)
+BOUNDS_BY_FIGURE: Mapping[str, tuple[float, float]] = {
+    **dict.fromkeys(
+        ("concordance", "pearson_r", "corrected_r", "mean_country_r", "self_consistency"), CORRELATION_BOUNDS
+    ),
+    **dict.fromkeys(("accuracy", "peer_agreement"), SHARE_BOUNDS),
+    **dict.fromkeys(("mae", "variance"), (0.0, inf)),
+    **dict.fromkeys(("method_difference", "region_gap"), (-2.0, 2.0)),
+}
+"""Smallest and largest possible value of a figure; a figure of a probe has none."""
 SIZE_CLASSES = ((1e9, "below 1B"), (1e10, "1B to 10B"), (1e11, "10B to 100B"), (float("inf"), "100B and more"))
 """Upper end of each class of parameters, and its name."""
 
@@ -138,8 +149,13 @@ def _summarize_values(
             for figure, by_model in figures.items():
                 members = {model: by_model.get(model) for model in _count_once(figure, labelled, equal_series)}
                 yield AttributeFigureRow(
-                    attribute=attribute, value=value, figure=figure, summary=summarize_models(members)
+                    attribute=attribute, value=value, figure=figure, summary=_summarize(figure, members)
                 )
+
+
+def _summarize(figure: str, figure_by_model: Mapping[str, float | None]) -> SummaryOverModels:
+    """Summarize a figure over models, within its bounds."""
+    return summarize_models(figure_by_model, BOUNDS_BY_FIGURE.get(figure, UNBOUNDED))
 
 
 def _label_value(attribute: str, value: float | str) -> str:
@@ -369,11 +385,11 @@ def _summarize_agreement(
     """Yield the rows of r by each method, and of the difference between the methods."""
     for method in dict.fromkeys(row.method for row in alignment):
         r_by_model = {row.model: row.pearson_r.value for row in alignment if row.method == method}
-        yield OverModelsRow(figure="pearson_r", method=method, summary=summarize_models(r_by_model))
+        yield OverModelsRow(figure="pearson_r", method=method, summary=_summarize("pearson_r", r_by_model))
     if methods:
         differences = {row.model: row.difference.value for row in methods}
         yield OverModelsRow(
-            figure="method_difference", method=Method.DIRECT.value, summary=summarize_models(differences)
+            figure="method_difference", method=Method.DIRECT.value, summary=_summarize("method_difference", differences)
         )
 
 
@@ -383,11 +399,12 @@ def _summarize_regions(regions: RegionsReport) -> Iterator[OverModelsRow]:
         r_by_model = {
             row.model: row.pearson_r.value for row in regions.rows if (row.method, row.region) == (method, region)
         }
-        yield OverModelsRow(figure="pearson_r", method=method, region=region, summary=summarize_models(r_by_model))
+        summary = _summarize("pearson_r", r_by_model)
+        yield OverModelsRow(figure="pearson_r", method=method, region=region, summary=summary)
     for method in dict.fromkeys(gap.method for gap in regions.gaps):
         gaps = [gap for gap in regions.gaps if gap.method == method]
         if all(gap.compared == 2 for gap in gaps):  # of more regions, models differ in the pair that is compared
-            summary = summarize_models({gap.model: gap.r_gap.value for gap in gaps})
+            summary = _summarize("region_gap", {gap.model: gap.r_gap.value for gap in gaps})
             yield OverModelsRow(figure="region_gap", method=method, summary=summary)
 
 
@@ -401,7 +418,7 @@ def _summarize_countries(
             r_by_model = values.setdefault((row.method, region_by_country[row.name]), {})
             r_by_model.setdefault(row.model, []).append(row.pearson_r.value)
     for (method, region), r_by_model in values.items():
-        summary = summarize_models({model: float(np.mean(r)) for model, r in r_by_model.items()})
+        summary = _summarize("mean_country_r", {model: float(np.mean(r)) for model, r in r_by_model.items()})
         yield OverModelsRow(figure="mean_country_r", method=method, region=region, summary=summary)
 
 
@@ -411,12 +428,12 @@ def _summarize_consistency(
     """Yield the rows of self-consistency and variance, by method, and of peer agreement."""
     for method in dict.fromkeys(row.method for row in consistency):
         rows = [row for row in consistency if row.method == method]
-        cosines = summarize_models({row.model: row.cosine.value for row in rows})
-        variances = summarize_models({row.model: row.variance.value for row in rows})
+        cosines = _summarize("self_consistency", {row.model: row.cosine.value for row in rows})
+        variances = _summarize("variance", {row.model: row.variance.value for row in rows})
         yield OverModelsRow(figure="self_consistency", method=method, summary=cosines)
         yield OverModelsRow(figure="variance", method=method, summary=variances)
     if peer_agreement:
-        summary = summarize_models({row.model: row.agreement.value for row in peer_agreement})
+        summary = _summarize("peer_agreement", {row.model: row.agreement.value for row in peer_agreement})
         yield OverModelsRow(figure="peer_agreement", method=Method.DIRECT.value, summary=summary)
 
 

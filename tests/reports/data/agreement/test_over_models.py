@@ -47,3 +47,14 @@ def test_models_with_equal_scores_are_named_and_counted_once_in_means(db: Databa
     assert sentence in text_of(section)
     mean, low, high = (format_number(r) for r in (row.summary.mean.value, r["dogwood"], r["birch"]))
     assert f"Mean r over 2 models by {method} scores: {mean}, from {low} to {high}." in text_of(section)
+
+
+def test_intervals_over_models_are_within_the_range_of_r(db: Database) -> None:
+    scores: dict[tuple[str, str, str], float | None] = {}
+    for model, noise in {"alder": 0.9, "birch": 0.01, "cedar": 0.02, "dogwood": 0.03, "elm": 0.04}.items():
+        scores |= scores_of(model, noise)
+    report = import_scores(db, PEOPLE, scores)
+    means = [row.summary.mean for row in known(report.over_models).figures if "_r" in row.figure]
+    ends = [(mean.ci_low, mean.ci_high) for mean in means if mean.ci_low is not None and mean.ci_high is not None]
+    assert ends
+    assert all(-1 <= low <= high <= 1 for low, high in ends)
