@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -24,7 +25,7 @@ from auditor.console.options import (
 from auditor.console.output import print_message
 from auditor.console.page_output import present_document, resolve_page_format
 from auditor.errors import EmptyStorageError, UsageError
-from auditor.models.request_params import check_params
+from auditor.models.request_params import check_params, require_effects
 from auditor.run import (
     describe_survey_problems,
     list_unmeasurable,
@@ -104,6 +105,7 @@ def forecast_config(
 
     require_supported_providers(config)
     check_params(config.models_by_name.values(), config.limits)
+    asyncio.run(require_effects(config.models_by_name.values()))
     survey = load_planned_survey(config)
     location = locate_storage(storage, config)
     notices = (location.notice, describe_survey_problems(config, survey), *list_unmeasurable(config, survey))

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from auditor.config import LimitsSection, ModelSection
+from auditor.config import EMBEDDED, REPLAY, SIMULATED, LimitsSection, ModelSection
 from auditor.config.trust import refuse_literal_secrets
-from auditor.domain import Call, Capability
+from auditor.domain import Call, Capability, Message, Purpose
 from auditor.errors import ConfigError
 from auditor.models import litellm_client
-from auditor.models.endpoint import Endpoint
+from auditor.models.endpoint import PLACEHOLDER_KEY, Endpoint
 from auditor.models.priced_params import CHEAPER_TIERS, has_fee, iter_params, normalize_name, read_tier
 from auditor.models.reasoning import EFFORT_PARAMETERS, EFFORT_ROOM_TOKENS, SENT_OUTPUT_LIMITS, thinking_room
 
@@ -128,6 +128,21 @@ def max_output_tokens(call: Call, capability: Capability) -> int | None:
     return max(limits) + max(reasoning_limits) if limits else None
 
 
+async def require_effects(models: Iterable[ModelSection]) -> None:
+    """Check the `params` of models before a run, as `require_effect` does at the first request. Keys are not needed.
+
+    Raises:
+        ConfigError: a parameter would not be sent; the message names it.
+    """
+    for section in models:
+        if not _unsure_params(section) or section.provider in (EMBEDDED, REPLAY, SIMULATED):
+            continue
+        litellm_client.ensure_http_clients()
+        endpoint = Endpoint(section.model, section.api_base, price=None, api_key=PLACEHOLDER_KEY)
+        call = Call(section.name, section.model, (Message("user", "-"),), Purpose.DIRECT, 0, {})
+        await require_effect(section, endpoint, call)
+
+
 async def require_effect(section: ModelSection, endpoint: Endpoint, call: Call) -> None:
     """Check that each of a model's `params` changes the request: litellm accepts some, and does not send them.
 
@@ -142,14 +157,7 @@ async def require_effect(section: ModelSection, endpoint: Endpoint, call: Call) 
     Raises:
         ConfigError: a parameter would not be sent; the message names it.
     """
-    unsure = [
-        name
-        for name in section.params
-        if not (
-            name in ALWAYS_SENT | litellm_client.ALLOWED_ROUTING_PARAMS
-            or normalize_name(name) in (EFFORT_PARAMETERS | OUTPUT_LIMITS)
-        )
-    ]
+    unsure = _unsure_params(section)
     if not unsure or section.used_credentials is not None:
         return
     request = await _build_request(section, endpoint, call, section.params)
@@ -162,6 +170,18 @@ async def require_effect(section: ModelSection, endpoint: Endpoint, call: Call) 
                 f"model '{section.name}': the parameter '{name}' in params would not be sent to this provider.",
                 "Remove it. To send it as it is, write it in params.extra_body, if the server accepts it.",
             )
+
+
+def _unsure_params(section: ModelSection) -> list[str]:
+    """A model's parameters that litellm may accept without sending them."""
+    return [
+        name
+        for name in section.params
+        if not (
+            name in ALWAYS_SENT | litellm_client.ALLOWED_ROUTING_PARAMS
+            or normalize_name(name) in (EFFORT_PARAMETERS | OUTPUT_LIMITS)
+        )
+    ]
 
 
 async def _build_request(section: ModelSection, endpoint: Endpoint, call: Call, params: Mapping[str, Any]) -> list[Any]:

@@ -261,6 +261,11 @@ params = {{ {params} }}
     file.write_text(text.format(params="n = 50"))
     refused = auditor("estimate", file)
     assert (refused.returncode, "the parameter 'n' is not allowed" in refused.stderr) == (2, True)
+    for params in ('user = "ada"', 'organization = "o"', 'top_k = 5, callbacks = ["print"]'):
+        file.write_text(text.format(params=params))
+        for command in (("estimate", file), ("run", file, "--dry-run")):
+            refused = auditor(*command)
+            assert (refused.returncode, "would not be sent to this provider" in refused.stderr) == (2, True), params
     costs = []
     for params in ("max_completion_tokens = 400", "max_completion_tokens = 9000"):
         file.write_text(text.format(params=params))
