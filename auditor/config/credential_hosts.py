@@ -45,8 +45,8 @@ METADATA_ADDRESSES = frozenset(
     )
 )
 """Addresses of metadata services that are not link-local, as those of most clouds are (169.254.169.254)."""
-EMBEDDING_PREFIXES = tuple(map(ipaddress.IPv6Network, ("::/96", "64:ff9b::/96", "64:ff9b:1::/48")))
-"""IPv6 networks whose addresses end with an IPv4 address: compatible, and translated by NAT64."""
+EMBEDDING_PREFIXES = tuple(map(ipaddress.IPv6Network, ("::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48")))
+"""IPv6 networks whose addresses end with an IPv4 address: compatible, and translated by SIIT or NAT64."""
 
 
 @functools.cache

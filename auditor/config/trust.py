@@ -23,12 +23,13 @@ from auditor.errors import ConfigError
 from auditor.input_files import read_text
 from auditor.redaction import MIN_SECRET_CHARS, register_secrets
 
-SECRET_NAME = re.compile(r"key|token|secret|auth|cookie|password|credential", re.IGNORECASE)
+SECRET_NAME = re.compile(r"key|token|secret|auth|cookie|passw|passphrase|pwd|jwt|bearer|credential", re.IGNORECASE)
 """Words in the names of headers that hold a secret."""
 SECRET_VALUE = re.compile(
-    r"(?:^|[\s:=,;\"'])(?:(?:bearer|basic)\s+\S{8}"
-    r"|(?:sk|pk|rk|gsk|hf|r8|fw|co|tgp|xai|csk|pplx|nvapi|glpat|gh[opsu]|github_pat|xox[abprs]|dop_v1|lsv2|whsec)[-_]\S{8}"
-    r"|A[KS]IA[0-9A-Z]{12}|AIza\S{8}|ya29\.\S{8}|eyJ\S{8})",
+    r"(?:^|[\s:=,;\"'])(?:(?:bearer|basic|token)\s+\S{8}"
+    r"|(?:sk|pk|rk|gsk|hf|r8|fw|co|tgp|xai|csk|pplx|nvapi|glpat|gh[opsu]|github_pat|xox[abprs]|dop_v1|lsv2|npm|wandb_v1"
+    r"|whsec)[-_]\S{8}"
+    r"|A[KS]IA[0-9A-Z]{12}|AIza\S{8}|dapi[0-9a-f]{16}|ya29\.\S{8}|eyJ\S{8})",
     re.IGNORECASE,
 )
 """How the keys of common providers begin, and those of this form that are sent as credentials."""

@@ -55,9 +55,10 @@ _HYPOTHETICAL = re.compile(
     re.IGNORECASE,
 )
 _RETRACTION = re.compile(
-    r"\b(?:actually|correction|revised|instead|rather|make (?:that|it)|on (?:second thoughts?|reflection)|wait|sorry"
-    r"|(?:final|my|the) answer|I(?:'d| would| will| should| must)? (?:change|revise|raise|lower|correct|adjust|withdraw"
-    r"|choose|pick)|should (?:rather )?(?:be|have been))\b(?P<words>[^\n]{0,80})",
+    r"\b(?:actually|correction|revised|instead|rather|make (?:that|it)|wait|sorry|(?:final|my|the) answer"
+    r"|on (?:(?:a )?second (?:thoughts?|look)|reflection)"
+    r"|I(?:'d| would| will| should| must)? (?:change|revise|raise|lower|correct|adjust|withdraw|choose|pick)"
+    r"|should (?:rather )?(?:be|have been))\b(?P<words>[^\n]{0,80})",
     re.IGNORECASE,
 )
 """A sentence after an answer in which it may be taken back."""

@@ -40,6 +40,8 @@ THINKING_FORMS = (
     _tags("reasoning", "models tuned by GRPO to write <reasoning> and <answer>; among Open WebUI's reasoning tags"),
     _tags("reason", "among Open WebUI's reasoning tags"),
     _tags("reflection", "Reflection Llama 3.1 70B; its model card"),
+    _tags("scratchpad", "Claude 2 and prompts after its guide; docs.claude.com, let Claude think"),
+    _tags("antthinking", "Claude, whose own system prompts use it; claude.ai's system prompt of 2024"),
     _tags("seed:think", "Seed-OSS; vLLM's parser seed_oss"),
     _tags("mm:think", "MiniMax M3; vLLM's parser minimax_m3"),
     _tags("longcat_think", "LongCat; vLLM's parser longcat"),

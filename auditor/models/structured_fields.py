@@ -54,12 +54,20 @@ _FULL_NEGATION = re.compile(
 )
 """A negation of something else than the label, such as "not all steps follow"."""
 _PRAISE = re.compile(
-    r"\b(?:no|not|never|without|cannot|\w+n['\u2019]t)\s+(?:\w+\s+){0,2}?(?:\w+\s+(?:is|are)\s+)?(?:errors?|faults?|flaws?"
-    r"|gaps?|issues?|mistakes?|problems?|contradict\w*|inconsisten\w*|missing|wrong|violat\w*|unsupported|objections?"
+    r"\b(?:no|not|never|none of the|without|cannot|\w+n['\u2019]t)\s+(?:\w+\s+){0,2}?(?:\w+\s+(?:is|are)\s+)?"
+    r"(?:errors?|faults?|flaws?|gaps?|issues?|mistakes?|problems?|contradict\w*|inconsisten\w*|missing|wrong|violat\w*|unsupported|objections?"
     r"|concerns?|weakness\w*|doubts?|conflicts?|leaps?|jumps?)\b",
     re.IGNORECASE,
 )
 """A negation of a fault, such as "does not contradict"."""
+_FAULT = re.compile(
+    r"\A\W*(?:wrong|incorrect|flawed|fails?)\b"
+    r"|\b(?:score|reasoning|steps?|logic|trace|answer|conclusion|argument|norms?|verdict|judge?ment)\s+(?:\w+\s+)?(?:"
+    r"(?:is|are|was|were|seems?|looks?)\s+(?:\w+ly\s+)?"
+    r"(?:wrong|incorrect|flawed|faulty|unsupported|inconsistent|unjustified|implausible)|fails?|contradicts?)\b",
+    re.IGNORECASE,
+)
+"""A fault that a reason states, such as "the score is wrong"."""
 _NEGATED = re.compile(r"\b(?:no|not|never|nor|neither|hardly|cannot|\w+n['\u2019]t)\b", re.IGNORECASE)
 _TAKES_BACK = re.compile(
     r"\b(?:hmm+|wait|actually|on second thoughts?)\b|(?:\A|[.;,!?\n-])\s{0,9}no\W{0,9}\Z", re.IGNORECASE
@@ -164,8 +172,9 @@ def _read_label(text: str, labels: Sequence[str]) -> str:
         return text
     if _TAKES_BACK.search(reason) is not None:
         return text
-    is_denied_by_other = any(other.endswith(label) for other in others)  # a negated reason for VALID is one for INVALID
-    if is_denied_by_other and _NEGATED.search(_PRAISE.sub("", reason)) is not None:
-        return text
+    if any(other.endswith(label) for other in others):  # a negation or a fault as a reason for VALID is one for INVALID
+        doubts = _PRAISE.sub("", reason)
+        if _NEGATED.search(doubts) is not None or _FAULT.search(doubts) is not None:
+            return text
     is_negated = re.search(rf"{NEGATION}{label}\b", explanation, re.IGNORECASE)
     return text if is_negated or set(re.findall(r"[^\W_]+", explanation.upper())) & others else label

@@ -17,7 +17,7 @@ from auditor.config.value_checks import check_base_url
         ("::ffff:a9fe:a9fe", True), ("64:ff9b::a9fe:a9fe", True), ("2002:a9fe:a9fe::1", True),
         ("::169.254.169.254", True), ("fe80::1%eth0", True), ("\uff11\uff16\uff19.254.169.254", True),
         ("169\u3002254.169.254", True), ("169%2e254.169.254", True), ("100.100.100.200", True),
-        ("fd00:a9fe:a9fe::1", True), ("100.96.0.96", True),
+        ("fd00:a9fe:a9fe::1", True), ("100.96.0.96", True), ("[::ffff:0:a9fe:a9fe]", True),
         ("168.63.129.16", True), ("192.0.0.192", True), ("fd20:ce::254", True), ("metadata.tencentyun.com", True),
         ("127.0.0.1", False), ("10.0.0.3", False), ("api.openai.com", False), ("::1", False), ("2130706433", False),
         ("[::ffff:127.0.0.1]", False), ("metadata.example.org", False), ("fd00::1", False), ("h", False),

@@ -34,6 +34,7 @@ def with_header(url: str, name: str, value: str) -> AuditConfig:
 
 LITERAL_SECRETS = {
     "X-Api-Key": "PLAIN", "x-auth": "a", "Authorization": "Bearer abcdefgh123", "Cookie": "a=b", "X-Token": "t",
+    "X-Passwd": "a", "X-My-Jwt": "a", "X-Host": "dapi0123456789abcdef", "X-Scheme": "token abcd1234",
     "client-secret": "s", "X-Plain": "sk-abcdefgh1234", "X-Other": "ghp_abcdefgh1234", "X-Google": "AIzaSyA1234567",
     "X-Jwt": "eyJhbGciOiJIUzI1NiJ9.e30.abc", "X-Basic": "Basic YWRhOnNlY3JldA==", "X-Aws": "AKIAIOSFODNN7EXAMPLE",
     "X-Hf": "hf_abcdefghijk", "X-Mixed": "token=gsk_abcdefghijk", "X-Broken": "os.environ/NO SUCH",

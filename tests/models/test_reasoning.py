@@ -356,6 +356,8 @@ async def answer_to(request_call: Call, body: dict[str, Any], capability: Capabi
         ("<mm:think>secret</mm:think>SCORE = 0.1", "SCORE = 0.1"),
         ("secret</longcat_think>SCORE = 0.1", "SCORE = 0.1"), ("<think >secret</think >SCORE = 0.1", "SCORE = 0.1"),
         ("<reflection>secret</reflection>SCORE = 0.1", "SCORE = 0.1"),
+        ("<scratchpad>secret</scratchpad>SCORE = 0.1", "SCORE = 0.1"),
+        ("secret</antThinking>SCORE = 0.1", "SCORE = 0.1"),
         ("[THINK]secret[/THINK]SCORE = 0.1", "SCORE = 0.1"), ("secret[/THINK]SCORE = 0.1", "SCORE = 0.1"),
         ("◁think▷secret◁/think▷SCORE = 0.1", "SCORE = 0.1"), ("◁think▷secret", ""),
         ("<think>one <think>two</think> three</think>SCORE = 0.1", "SCORE = 0.1"),
