@@ -187,9 +187,13 @@ class ConflictQuery:
 
     @property
     def _rating_rank(self) -> sa.ColumnElement[int]:
-        """0 for conflicts that the rater has not rated, 1 for those they skipped, 2 for those they decided."""
-        decision = self._rating_summary.c.decision
-        return sa.case((decision.is_(None), 0), (resolves_conflict(decision), 2), else_=1)
+        """0 for conflicts that the rater has not rated, 1 for those they skipped, 2 for those they decided.
+
+        A note, a flag or a look at the evidence is no rating: the conflict keeps its place.
+        """
+        decision, act = self._rating_summary.c.decision, self._rating_summary.c.act
+        is_unrated = sa.or_(decision.is_(None), act.in_([RatingAction.NOTE, RatingAction.FLAG, RatingAction.REVEAL]))
+        return sa.case((resolves_conflict(decision), 2), (is_unrated, 0), else_=1)
 
     @property
     def _informativeness(self) -> sa.ColumnElement[Any]:

@@ -186,6 +186,16 @@ def test_next_offers_all_conflicts_and_then_the_skipped_ones(db: Database) -> No
     assert set(offered_keys[:2]) == set(offered_keys[20:])
 
 
+def test_a_note_or_a_flag_leaves_an_undecided_conflict_in_its_place(db: Database) -> None:
+    session = open_session(db)
+    first, second, *others = session.conflict_keys()
+    session.save_note(session.load_item(first), "translation looks wrong")
+    session.toggle_flag(session.load_item(second))
+    assert session.conflict_keys() == [first, second, *others]
+    session.decide(session.load_item(second), Decision.SKIP)
+    assert session.conflict_keys()[-1] == second
+
+
 def test_next_never_offers_the_current_conflict(db: Database) -> None:
     session = open_session(db)
     open_key = session.conflict_keys()[0]
