@@ -19,6 +19,7 @@ from auditor.reports.sections.phrasing import (
     describe_correction,
     describe_estimate,
     join_first,
+    join_with_and,
 )
 
 PARTLY_AGREES = 0.5
@@ -217,13 +218,13 @@ def _describe_fragile(rows: Sequence[AlignmentRow]) -> str:
     """A sentence on the models that lost many samples, with a space before it and bounds of MAE; empty without any."""
     labels = SeriesLabels(shows_method=len({row.method for row in rows}) > 1)
     ranges = [
-        f"{labels.label(row)} {format_number(ends[0])} to {format_number(ends[1])}"
+        f"{format_number(ends[0])} to {format_number(ends[1])} for {labels.label(row)}"
         for row in rows
         if row.worst_case is not None and (ends := get_range(row.worst_case.mae)) is not None
     ]
     if not ranges:
         return ""
-    return f" Whatever scores the lost samples would have had, the mean absolute error is within: {', '.join(ranges)}."
+    return f" Whatever scores the lost samples would have had, the mean absolute error is {join_with_and(ranges)}."
 
 
 def _has_too_few_clusters(row: AlignmentRow) -> bool:

@@ -147,7 +147,7 @@ def test_the_headline_does_not_count_a_model_without_an_answer() -> None:
 def test_the_headline_has_the_bounds_of_models_that_lost_samples() -> None:
     mae = BoundedEstimate(0.2, 40, 0.1, 0.8, resampled=("country", "topic"), bound_low=0.15, bound_high=0.7)
     lossy = make_alignment_row(model="elm", worst_case=WorstCaseFigures(pearson_r=mae, mae=mae, bias=mae))
-    bounds = " Whatever scores the lost samples would have had, the mean absolute error is within: elm 0.10 to 0.80."
+    bounds = " Whatever scores the lost samples would have had, the mean absolute error is 0.10 to 0.80 for elm."
     assert summarize_alignment([lossy, make_alignment_row()]).endswith(bounds)
     assert summarize_alignment([lossy]).endswith(bounds)
     assert "Whatever" not in summarize_alignment([make_alignment_row()])

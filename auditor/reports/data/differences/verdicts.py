@@ -9,7 +9,7 @@ import numpy as np
 
 from auditor.domain import Ruling
 from auditor.domain.labels import LabelKind
-from auditor.errors import UsageError
+from auditor.errors import UsageError, did_you_mean
 from auditor.metrics.intervals.paired import subtract_independent
 from auditor.metrics.intervals.unit_means import share_over_units
 from auditor.metrics.judges.consistency import compare_verdicts_over_units
@@ -29,6 +29,7 @@ from auditor.storage import audits
 from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.database import Database
 from auditor.storage.labels import load_draw
+from auditor.storage.results import load_verdicts
 from auditor.storage.review_queue import ReviewedConflict, load_reviewed_conflicts
 from auditor.storage.votes import (
     VerdictSelection,
@@ -280,9 +281,19 @@ def compare_two_judges(
     if not difference.n:
         raise UsageError(
             f"no trace has valid verdicts of both '{judges[0]}' and '{judges[1]}'.",
-            "Name two judges of the same traces: `auditor report` lists the judges of an audit.",
+            _suggest_judge(db, audit_ids, judges)
+            or "Name two judges of the same traces: `auditor report` lists the judges of an audit.",
         )
     return [difference]
+
+
+def _suggest_judge(db: Database, audit_ids: Iterable[int], judges: Iterable[str]) -> str:
+    """A question that names the judge closest to one without any verdict in its audit; empty if none is close."""
+    for audit_id, judge in zip(audit_ids, judges, strict=True):
+        known_judges = sorted({verdict.judge for verdict in load_verdicts(db, audit_id)})
+        if judge not in known_judges and (hint := did_you_mean(judge, known_judges, "")):
+            return hint
+    return ""
 
 
 def _compare_verdicts(

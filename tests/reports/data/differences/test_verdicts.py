@@ -187,6 +187,13 @@ def test_two_judges_on_the_same_traces(db: Database) -> None:
         compare_judges(db, "x", "nobody")
 
 
+def test_the_nearest_judge_is_named_for_one_that_gave_no_verdict(db: Database) -> None:
+    save_imported_audit(db, "one", {"a": 0.1})
+    save_verdicts(db, "one", {"claude": [True] * 5, "gpt": [False] * 5})
+    with pytest.raises(UsageError, match=r"no trace has valid verdicts .* Did you mean 'claude'\?"):
+        compare_judges(db, "gpt", "claud")
+
+
 def test_the_interval_of_two_judges_is_over_countries_and_topics(db: Database) -> None:
     save_imported_audit(db, "one", {"a": 0.1})
     rng = np.random.default_rng(3)
