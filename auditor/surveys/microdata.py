@@ -33,7 +33,7 @@ from auditor.surveys.column_reader import (
 from auditor.surveys.country_columns import CountryValue, decode_countries
 from auditor.surveys.estimates import SurveyDesign, build_designs
 from auditor.surveys.mapping import SurveyMapping, TopicColumn
-from auditor.surveys.table_formats import has_decimal_commas, looks_like_thousands
+from auditor.surveys.table_formats import has_decimal_commas, looks_like_thousands, points_may_separate_thousands
 
 WAVE_COLUMNS = ("wave", "round", "essround", "s002vs", "year")
 """Usual names of the column of waves: of many surveys, the ESS, the WVS and the GSS."""
@@ -448,7 +448,8 @@ def _parse_weights(column: DistinctValueColumn, path: Path) -> NDArray[np.float6
                 f"the weight {value} {problem}.",
                 "Correct it, or name another weight column in the mapping.",
             )
-    unclear = [value for value in column.values if isinstance(value, str) and looks_like_thousands(value)]
+    texts = [value for value in column.values if isinstance(value, str)]
+    unclear = [text for text in texts if looks_like_thousands(text)] if points_may_separate_thousands(texts) else []
     if unclear and not column.has_commas and has_decimal_commas(path):
         row = column.first_row_number(column.values.index(unclear[0]))
         raise ImportFileError(

@@ -46,6 +46,7 @@ from auditor.surveys.table_formats import (
     looks_like_thousands,
     make_unknown_format_error,
     parse_number,
+    points_may_separate_thousands,
     read_statistics_file,
     reject_other_formats,
     require_one_row,
@@ -253,13 +254,16 @@ def read_batches(
 
     styles: dict[str, NumberStyle] = {}
 
+    def read_texts(column: str) -> Iterator[str]:
+        """Read the texts of a column from the file again."""
+        return (text for batch in _read_raw_batches(path, known_columns) for text in _texts(batch, column))
+
     def find_style(column: str) -> NumberStyle:
-        """Find out what commas mean in a column; this reads the file again."""
+        """Find out what commas and points mean in the numbers of a column."""
         if column not in styles:
-            texts = (text for batch in _read_raw_batches(path, known_columns) for text in _texts(batch, column))
-            style = find_number_style(texts, delimiter)
-            is_unclear = style is NumberStyle.POINT and has_decimal_commas(path)
-            styles[column] = NumberStyle.UNCLEAR if is_unclear else style
+            style = find_number_style(read_texts(column), delimiter)
+            has_unclear_points = style is NumberStyle.POINT and points_may_separate_thousands(read_texts(column))
+            styles[column] = NumberStyle.UNCLEAR if has_unclear_points and has_decimal_commas(path) else style
         return styles[column]
 
     checked_names: Sequence[str] | None = None

@@ -290,6 +290,11 @@ def looks_like_thousands(text: str) -> bool:
     return _POINTED_THOUSANDS.fullmatch(_bare_number(text)) is not None
 
 
+def points_may_separate_thousands(texts: Iterable[str]) -> bool:
+    """Whether every number of a column that has a point may be one of thousands: with 0.8 beside it, 1.000 is 1."""
+    return all(looks_like_thousands(text) for text in texts if "." in text and not math.isnan(parse_number(text)))
+
+
 def has_decimal_commas(path: Path) -> bool:
     """Whether fields of a text file are numbers with a decimal comma; raises ImportFileError as `open_text`.
 

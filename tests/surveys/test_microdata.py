@@ -295,6 +295,9 @@ def test_weights_whose_points_can_be_read_in_two_ways_are_refused(tmp_path: Path
     reading = import_text(tmp_path, content.replace("0,", "0."), columns='weight = "w"').reading
     assert reading is not None
     assert reading.weight_range == (1.5, 900)
+    reading = import_text(tmp_path, content.replace("900", "0.871"), columns='weight = "w"').reading
+    assert reading is not None
+    assert reading.weight_range == (0.871, 1.5)
 
 
 def test_weights_with_decimal_commas_may_have_three_decimals(tmp_path: Path) -> None:

@@ -368,6 +368,12 @@ def test_a_point_is_not_read_where_decimals_have_commas(tmp_path: Path, delimite
         load_survey(tmp_path / name)
 
 
+def test_a_point_is_read_where_another_number_of_its_column_has_decimals(tmp_path: Path) -> None:
+    """Exports of online surveys write the choices of a respondent as "1,3"."""
+    (tmp_path / "t.csv").write_text('country,topic,score,choices\nPeru,war,1.000,"1,3"\nJapan,war,-0.250,"2"\n')
+    assert [cell.score for cell in load_survey(tmp_path / "t.csv").cells] == [1.0, -0.25]
+
+
 def test_a_point_is_read_beside_commas_that_separate_thousands(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(text(rows=[("Peru", "war", "0.125", '"1,000"'), ("Japan", "war", "1.000", "900")]))
     assert [(cell.score, cell.n) for cell in load_survey(tmp_path / "t.csv").cells] == [(0.125, 1000), (1.0, 900)]
