@@ -29,7 +29,7 @@ from auditor.probes.memory.published import (
     read_items,
     split_wording,
 )
-from auditor.probes.memory.settings import MemorySettings
+from auditor.probes.memory.settings import BUILT_IN_FIGURES, MemorySettings
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -52,6 +52,8 @@ _RANGE = re.compile(
     re.IGNORECASE,
 )
 """What stands between the ends of a range, in the languages of the prompts; the second may begin with the hyphen."""
+MAX_NAMED = 5
+"""Most names in a message."""
 SIMULATED_ERROR_POINTS = 8.0
 """Standard deviation of the errors of simulated models' answers."""
 
@@ -123,10 +125,10 @@ class MemoryProbe(ap.Probe[MemorySettings, Any]):
         figures = _load(audit)
         drawn = draw_figures(audit, figures)
         if not drawn:
-            n = len({key.country for key in figures if key.cell in audit.cells})
+            n = ap.pluralize(len({key.country for key in figures if key.cell in audit.cells}), "country", "countries")
             yield (
-                f"Recall of published figures is not measurable: the audit asks about {n} countries with published "
-                f"figures, and {MIN_COUNTRIES} are needed. Name a file as 'published' under [probes.memory]."
+                f"Recall of published figures is not measurable: the audit asks about {n} with published figures, and "
+                f"{MIN_COUNTRIES} are needed. {_advise_on_figures(audit, figures)}"
             )
             return
         if not any(find_siblings(drawn, figures)):
@@ -237,6 +239,21 @@ def _read_figure(text: str, question: str) -> float | str | None:
 def _load(audit: ap.ProbeAudit[MemorySettings]) -> Figures:
     """The published figures of an audit."""
     return load_figures(audit.settings, audit.survey, audit.config.survey.source if audit.config.survey else None)
+
+
+def _advise_on_figures(audit: ap.ProbeAudit[MemorySettings], figures: Figures) -> str:
+    """How to get figures of enough countries: names of the user's file that the audit does not have come first."""
+    if audit.settings.published in BUILT_IN_FIGURES:
+        return "Name a file as 'published' under [probes.memory]."
+    unknown = [
+        *sorted({key.country for key in figures} - {cell.country for cell in audit.cells}),
+        *sorted({key.topic for key in figures} - {cell.topic for cell in audit.cells}),
+    ]
+    if not unknown:
+        return "Add figures of more countries to the file of published figures."
+    named = ", ".join(f"'{name}'" for name in unknown[:MAX_NAMED])
+    more = f" and {len(unknown) - MAX_NAMED} more" if len(unknown) > MAX_NAMED else ""
+    return f"Names of the published figures that the audit does not have: {named}{more}. Spell them as the survey does."
 
 
 def _has_both_sides(attributes: Any, drawn: Sequence[FigureKey]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -200,6 +201,26 @@ def test_unmeasurable_figures_are_named_before_the_first_call(tmp_path: Path) ->
     [few] = list_sentences(text.replace(json.dumps(COUNTRIES), json.dumps(COUNTRIES[:4])))
     assert "4 countries with published figures" in few
     assert any("'direct'" in sentence for sentence in list_sentences(text.replace("direct = { samples = 1 }", "")))
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        ("Japan,divorce", "about 1 country with published figures, and 5 are needed. Add figures of more countries"),
+        ("Japn,divorce", "0 countries with .* that the audit does not have: 'Japn'. Spell them as the survey does"),
+        ("Japan,Divorce", "0 countries with .* that the audit does not have: 'Divorce'. Spell them"),
+    ],
+)
+def test_names_of_the_users_file_that_the_audit_does_not_have_are_listed(
+    tmp_path: Path, row: str, sentence: str
+) -> None:
+    (tmp_path / "mine.csv").write_text(f"country,topic,wave,statistic,value,decimals\n{row},2013,percent,37,0\n")
+    path = tmp_path / "audit.toml"
+    path.write_text(CONFIG.replace(', items = "items.csv"', "").replace("made-up", "mine.csv"), encoding="utf-8")
+    config = load_config(path)
+    audit: ProbeAudit[Any] = ProbeAudit(config.probes.plugins["memory"], config, load_planned_survey(config))
+    [message] = MemoryProbe().unmeasurable(audit)
+    assert re.search(sentence, message)
 
 
 @pytest.mark.parametrize(
