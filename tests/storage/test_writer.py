@@ -155,28 +155,60 @@ async def test_cancelling_the_caller_keeps_its_write(db: Database) -> None:
         assert connection.execute(select(table_of(TextVector).c.text)).scalars().all() == ["kept"]
 
 
+class Answered(writer.GroupedJob):
+    """Stands for an answer that is recorded; `groups` has the number of them in each transaction."""
+
+    def __init__(self, groups: list[int]) -> None:
+        self.groups = groups
+
+    @classmethod
+    def run_group(cls, connection: Connection, jobs: Sequence[Any]) -> Sequence[Any]:
+        jobs[0].groups.append(len(jobs))
+        return jobs
+
+
+def collect_answers(db: Database, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Submit ten answers while the writer may wait for more; return the number of them in each transaction."""
+    groups: list[int] = []
+    all_queued = threading.Event()
+    monkeypatch.setattr(writer, "COMMIT_INTERVAL_S", 3600.0)
+    monkeypatch.setattr(time, "sleep", lambda seconds: all_queued.wait(60))
+    futures = [db.writer.submit(Answered(groups)) for _ in range(10)]
+    all_queued.set()
+    for future in futures:
+        future.result(60)
+    db.writer.submit(lambda connection: None).result(60)  # waits for no answers
+    return groups
+
+
 def test_answers_of_a_server_are_collected_between_transactions(
     postgres: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    groups: list[int] = []
-    all_queued = threading.Event()
-    monkeypatch.setattr(writer, "SERVER_COMMIT_INTERVAL_S", 3600.0)
-    monkeypatch.setattr(time, "sleep", lambda seconds: all_queued.wait(60))
-
-    class Answered(writer.GroupedJob):
-        @classmethod
-        def run_group(cls, connection: Connection, jobs: Sequence[Any]) -> Sequence[Any]:
-            groups.append(len(jobs))
-            return jobs
-
     with open_database(postgres.schema()) as db:
         db.writer.submit(lambda connection: None).result(60)
-        futures = [db.writer.submit(Answered()) for _ in range(10)]
-        all_queued.set()
-        for future in futures:
-            future.result(60)
-        db.writer.submit(lambda connection: None).result(60)  # waits for no answers
-    assert groups == [10]
+        assert collect_answers(db, monkeypatch) == [10]
+
+
+def test_answers_are_collected_after_a_transaction_with_several_jobs(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, _ = block_writer(db)
+    futures = [db.writer.submit(lambda connection: None) for _ in range(2)]
+    gate.set()
+    for future in futures:
+        future.result(60)
+    assert collect_answers(db, monkeypatch) == [10]
+
+
+def test_a_single_answer_after_another_does_not_wait(file: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    groups: list[int] = []
+    waits: list[float] = []
+    monkeypatch.setattr(writer, "COMMIT_INTERVAL_S", 3600.0)
+    file.writer.submit(lambda connection: None).result(60)
+    monkeypatch.setattr(time, "sleep", waits.append)
+    for _ in range(3):
+        file.writer.submit(Answered(groups)).result(60)
+    assert (groups, waits) == ([1, 1, 1], [])
 
 
 def test_a_closed_event_loop_does_not_block_others(db: Database) -> None:
