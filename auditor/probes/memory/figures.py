@@ -260,7 +260,8 @@ def find_hits(answers: Answers, seed: int, n_models: int) -> tuple[list[RecallRo
     n_countries = len({key.country for key, is_used in zip(answers.keys, paired, strict=True) if is_used})
     if paired.sum() < MIN_CELLS or n_countries < MIN_COUNTRIES:
         return [], (
-            f"both questions have a figure on {paired.sum()} cells of {n_countries} countries, and {MIN_CELLS} cells "
+            f"both questions have a figure on {ap.pluralize(int(paired.sum()), 'cell')} of "
+            f"{ap.pluralize(n_countries, 'country', 'countries')}, and {MIN_CELLS} cells "
             f"of {MIN_COUNTRIES} countries are needed"
         )
     siblings = {

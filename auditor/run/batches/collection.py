@@ -300,7 +300,8 @@ def _report_results(
     """Tell the user what a batch has brought, and what is wrong with its results."""
     manager.notify(
         f"The batch {batch.remote_id} of '{queue.section.name}' is {status.provider_status}: the answers to "
-        f"{f'{n_answered} of ' if n_answered < n_pending else ''}{n_pending} calls were collected."
+        f"{f'{n_answered} of ' if n_answered < n_pending else ''}{pluralize(n_pending, 'call')} were "
+        "collected."
     )
     if lines.n_unmatched:
         manager.notify(

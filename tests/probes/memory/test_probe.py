@@ -17,9 +17,16 @@ from auditor.config import AuditConfig, load_config
 from auditor.cost_estimation.planned_calls import plan_calls
 from auditor.domain import LANGUAGES, Outcome
 from auditor.probe_interface import ProbeAnswer, ProbeAudit
-from auditor.probes.memory.figures import Answers, MemoryFigures, ModelMemory, estimate_correlation, is_verbatim
+from auditor.probes.memory.figures import (
+    Answers,
+    MemoryFigures,
+    ModelMemory,
+    estimate_correlation,
+    find_hits,
+    is_verbatim,
+)
 from auditor.probes.memory.probe import MemoryProbe
-from auditor.probes.memory.published import RECALL, FigureKey, PublishedFigure
+from auditor.probes.memory.published import ORDINARY, RECALL, FigureKey, PublishedFigure
 from auditor.probes.memory.section import build_headline, build_section
 from auditor.prompts import load_prompt
 from auditor.reports.document import Row, Table
@@ -146,6 +153,14 @@ def test_failures_are_counted_and_never_numbers(config: AuditConfig, url: str, f
     assert nothing.ordinary_error.value is nothing.made_up.value is None
     section = known(build_section("t", figures.model_copy(update={"models": [nothing]})))
     assert f"Refused, unreadable or lost, and counted nowhere: {len(results)} answers." in text_of(section)
+
+
+def test_one_answered_cell_is_counted_in_the_singular() -> None:
+    key = FigureKey("Japan", "divorce", "2013", "percent")
+    answers = Answers([key], {key: PublishedFigure(20.0, 0)}, {(key, RECALL): 20.0, (key, ORDINARY): 30.0})
+    rows, reason = find_hits(answers, 1, 1)
+    assert rows == []
+    assert str(reason).startswith("both questions have a figure on 1 cell of 1 country, and ")
 
 
 def test_equal_scores_and_scores_that_are_the_recited_figures_have_no_correlation_and_a_reason() -> None:
