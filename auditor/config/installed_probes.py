@@ -47,6 +47,7 @@ FOLDERS = [Path(__file__).parent.parent / "probes"]
 NAME_PATTERN = re.compile(r"[a-z][a-z0-9_]{0,49}")
 RESERVED_NAMES = frozenset({"direct", "logprob", "review"})
 """Names of tables under `[probes]` that no probe can use."""
+LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 ROLES = get_args(get_type_hints(Message)["role"])
 """Roles of messages of a chat."""
 T = TypeVar("T")
@@ -358,6 +359,10 @@ def _find_question_problem(question: Question) -> str:
         "without messages": not question.messages,
         "with a message that is no Message of two texts, with the role system, user or assistant": not all(
             isinstance(message, Message) and message.role in ROLES and isinstance(message.content, str)
+            for message in question.messages
+        ),
+        "with an incomplete character (a lone surrogate) in a message": any(
+            isinstance(message, Message) and LONE_SURROGATE.search(str(message.content))
             for message in question.messages
         ),
         f"whose temperature is {question.temperature}; it must be from 0 to 2": not 0 <= question.temperature <= 2,

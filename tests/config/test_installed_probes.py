@@ -165,6 +165,7 @@ def test_a_stored_audit_opens_without_its_probe(tmp_path: Path, stored: dict[str
         ("ask", "yield Question(('a',), ('text',))", "returned a Question with a message that is no Message"),
         ("ask", "yield Question(('a',), (Message('user', 5),))", "with a message that is no Message of two texts"),
         ("ask", "yield Question(('a',), (Message('boss', 'Do'),))", "with the role system, user or assistant"),
+        ("ask", "yield Question(('a',), (Message('user', chr(0xD800)),))", "an incomplete character"),
         ("ask", "yield Question(('a',), ASKED, temperature=7)", "whose temperature is 7; it must be from 0 to 2"),
         ("ask", "yield Question(('a',), ASKED, temperature=float('nan'))", "whose temperature is nan; it must be"),
         ("ask", "yield Question(('a',), ASKED, max_tokens=0)", "whose max_tokens is 0; it must be at least 1"),
