@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 
 import certifi
 import httpx
-from multidict import CIMultiDict
 
 from auditor.config.credential_hosts import is_metadata_address
 from auditor.errors import ConfigError
@@ -173,8 +172,12 @@ def _response_class() -> Any:
             headers = super().headers
             if all(value.isascii() for value in headers.values()):
                 return headers
-            escaped = [(name, value.encode("ascii", "backslashreplace").decode()) for name, value in headers.items()]
-            return CIMultiDict(escaped)
+            escaped = headers.copy()
+            escaped.clear()
+            escaped.extend(
+                (name, value.encode("ascii", "backslashreplace").decode()) for name, value in headers.items()
+            )
+            return escaped
 
     return AsciiResponse
 
