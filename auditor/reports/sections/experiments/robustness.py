@@ -80,7 +80,9 @@ def _describe_rankings(report: RobustnessReport) -> Iterator[str]:
     rows = sort_by_p_value(report.rankings, lambda row: row.change)
     changes = [row for row in rows if row.test.is_change]
     yield from map(_describe_change, changes[:MAX_SENTENCES])
-    if not changes:
+    if all(row.change.value is None for row in rows):
+        yield f"Whether a ranking of two models changes with the design is not known: {rows[0].change.reason}."
+    elif not changes:
         n_pairs = len({(row.test.first, row.test.second) for row in rows})
         n_choices = len({row.test.pair.factor for row in rows})
         yield (
@@ -120,14 +122,18 @@ def _describe_levels(report: RobustnessReport) -> Iterator[str]:
     if len(shown) > 1:
         n_others = len(shown) - 1
         yield f"{pluralize(n_others, 'further difference')} in MAE {'is' if n_others == 1 else 'are'} shown."
-    if report.levels and not shown:
+    if report.levels and all(row.mae.value is None for row in report.levels):
+        yield (
+            f"Whether a choice changes a model’s mean absolute error (MAE) is not known: {report.levels[0].mae.reason}."
+        )
+    elif report.levels and not shown:
         yield "No choice is shown to change a model’s mean absolute error (MAE)."
 
 
 def _list_models(report: RobustnessReport) -> list[Block]:
     """The figures over all designs, and in how many designs a model is closer to people than the next one."""
     rows = sorted(report.averages, key=lambda row: 9.0 if row.mae.value is None else row.mae.value)
-    items = [_describe_average(row) for row in rows[:MAX_MODELS] if row.mae.value is not None]
+    items = [_describe_average(row) for row in rows[:MAX_MODELS]]
     if len(rows) > MAX_MODELS:
         items.append(f"{pluralize(len(rows) - MAX_MODELS, 'further model')}: see the figure.")
     order = {row.model: i for i, row in enumerate(rows)}
@@ -140,7 +146,9 @@ def _list_models(report: RobustnessReport) -> list[Block]:
 
 
 def _describe_average(row: DesignAverageRow) -> str:
-    """State a model's MAE over all designs, and its range."""
+    """State a model's MAE over all designs, and its range; or why there is none."""
+    if row.mae.value is None:
+        return f"{row.model}: not available ({row.mae.reason})."
     interval = "no CI" if row.mae.ci_low is None else format_interval(row.mae.ci_low, row.mae.ci_high)
     span = format_interval(row.lowest_mae, row.highest_mae)
     return f"{row.model}: {format_number(row.mae.value)} ({interval}); {span}."

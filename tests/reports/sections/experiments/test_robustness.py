@@ -7,6 +7,7 @@ import pytest
 
 from auditor.metrics.designs.design_matrix import list_confounding, plan_levels
 from auditor.metrics.designs.robustness import DesignRun, DesignScore
+from auditor.metrics.intervals.estimate import Tested
 from auditor.reports.data.robustness import (
     WITHOUT_JUDGE,
     ConfoundingRow,
@@ -74,6 +75,25 @@ def test_a_changed_ranking_is_stated_with_both_levels(moved: RobustnessReport) -
     assert "sampling alone would give" in text
     assert "Variance of absolute errors: models" in text
     assert "are usable (" in text
+
+
+def test_a_design_that_measures_nothing_finds_nothing_unchanged() -> None:
+    """Where too few answers are usable, a missing figure is no finding that a choice has no effect."""
+    report = build_report(RunWorld(""))
+    missing = Tested(None, 0, reason="the runs with usable answers do not separate these levels")
+    unmeasured = report.model_copy(
+        update={
+            "levels": [row.model_copy(update={"mae": missing}) for row in report.levels],
+            "averages": [row.model_copy(update={"mae": missing}) for row in report.averages],
+            "rankings": [row.model_copy(update={"change": missing}) for row in report.rankings],
+        }
+    )
+    text = " ".join(render_text(build_robustness_document(unmeasured)).split())
+    assert "is shown to change" not in text
+    reason = "the runs with usable answers do not separate these levels"
+    assert f"Whether a choice changes a model’s mean absolute error (MAE) is not known: {reason}." in text
+    assert f"Whether a ranking of two models changes with the design is not known: {reason}." in text
+    assert f"provider-oak-70b: not available ({reason})." in text
 
 
 def test_a_design_without_effects_is_reported_as_such() -> None:
