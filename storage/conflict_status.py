@@ -121,7 +121,7 @@ class QueueRow:
         n_direct_raters: number of them whose decision does not follow from that on another conflict of the cell.
         decision: None if the rater has done nothing yet; it resolves nothing if they did something but did not decide.
         revealed: whether authors, verdicts and survey were shown to the rater.
-        skipped: whether the rater's last act was to put it off; an undone decision, or a note alone, is no skip.
+        skipped: whether the rater put it off; an undone decision, or a note alone, is no skip.
     """
 
     key: ConflictKey

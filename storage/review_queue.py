@@ -82,6 +82,8 @@ class ConflictQuery:
             )
             is_same_pair = sa.and_(wins.c.left == conflict.c.left, wins.c.right == conflict.c.right)
             self.from_clause = self.from_clause.outerjoin(wins, is_same_pair)
+        skipped = _select_skipped(audit_id, rater, selected_only=selected_only)
+        self._is_skipped = sa.select(sa.literal(1)).where(_has_content_of(conflict, skipped)).exists()
         self._is_cell_known = _knows_cell(audit_id, rater, conflict)
         self._gap = sa.func.abs(conflict.c.score_left - conflict.c.score_right)
         self._distance = sa.func.coalesce(self._gap, MAX_GAP)
@@ -101,10 +103,11 @@ class ConflictQuery:
         """Query of the columns of `QueueRow`."""
         summary = self._rating_summary.c
         columns = [self.conflict.c[name] for name in (*CONFLICT_KEY_COLUMNS, "kind", *RATED_COLUMNS)]
-        rating_columns = [summary.decision, summary.score, summary.flagged, summary.note, summary.act]
+        rating_columns = [summary.decision, summary.score, summary.flagged, summary.note]
         raters = self.n_raters.label("raters"), self.n_direct_raters.label("direct_raters")
         query = sa.select(*columns, self.status.label("standing"), *raters, *rating_columns)
-        query = query.add_columns(self._is_revealed.label("seen")).select_from(self.from_clause).where(self.in_audit)
+        query = query.add_columns(self._is_revealed.label("seen"), self._is_skipped.label("skipped"))
+        query = query.select_from(self.from_clause).where(self.in_audit)
         return query.where(_is_selected(self.key_columns)) if self._selected_only else query
 
     def conditions(self, queue_filter: QueueFilter) -> list[sa.ColumnElement[bool]]:
@@ -187,13 +190,9 @@ class ConflictQuery:
 
     @property
     def _rating_rank(self) -> sa.ColumnElement[int]:
-        """0 for conflicts that the rater has not rated, 1 for those they skipped, 2 for those they decided.
-
-        A note, a flag or a look at the evidence is no rating: the conflict keeps its place.
-        """
-        decision, act = self._rating_summary.c.decision, self._rating_summary.c.act
-        is_unrated = sa.or_(decision.is_(None), act.in_([RatingAction.NOTE, RatingAction.FLAG, RatingAction.REVEAL]))
-        return sa.case((resolves_conflict(decision), 2), (is_unrated, 0), else_=1)
+        """0 for conflicts that the rater has not rated, 1 for those they skipped, 2 for those they decided."""
+        is_decided = resolves_conflict(self._rating_summary.c.decision)
+        return sa.case((is_decided, 2), (self._is_skipped, 1), else_=0)
 
     @property
     def _informativeness(self) -> sa.ColumnElement[Any]:
@@ -236,6 +235,31 @@ def is_same_conflict(first: FromClause, second: FromClause) -> sa.ColumnElement[
     return sa.and_(*(first.c[name] == second.c[name] for name in CONFLICT_KEY_COLUMNS))
 
 
+def _has_content_of(conflict: FromClause, ratings: FromClause) -> sa.ColumnElement[bool]:
+    """Condition: a row of ratings is about the conflict, with the scores or answers that it has now."""
+    contents = (ratings.c[name].is_not_distinct_from(conflict.c[name]) for name in RATED_COLUMNS)
+    return sa.and_(is_same_conflict(conflict, ratings), *contents)
+
+
+def _select_skipped(audit_id: int, rater: str, *, selected_only: bool) -> CTE:
+    """Select the rater's skips in force: no decision followed, and they were not undone.
+
+    A note, a flag or a look at the evidence is no rating: after one, a conflict is skipped or unrated as before.
+    """
+    rating = table_of(Rating)
+    is_by_rater = sa.and_(rating.c.audit_id == audit_id, rating.c.rater == rater)
+    last_references = sa.select(sa.func.max(rating.c.id)).where(is_by_rater, rating.c.of.is_not(None))
+    is_undo = sa.and_(rating.c.id.in_(last_references.group_by(rating.c.of)), rating.c.act == RatingAction.UNDO.value)
+    is_decision = rating.c.act.in_([RatingAction.DECIDE.value, RatingAction.FOLLOW.value])
+    is_in_force = rating.c.id.not_in(sa.select(rating.c.of).where(is_undo))
+    content_columns = [rating.c[name] for name in (*CONFLICT_KEY_COLUMNS, *RATED_COLUMNS)]
+    last_ids = sa.select(sa.func.max(rating.c.id)).where(is_by_rater, is_decision, is_in_force)
+    if selected_only:
+        last_ids = last_ids.where(_is_selected(content_columns[: len(CONFLICT_KEY_COLUMNS)]))
+    is_last = rating.c.id.in_(last_ids.group_by(*content_columns))
+    return sa.select(*content_columns).where(is_last, rating.c.decision == Decision.SKIP.value).cte("skips")
+
+
 def select_current_ratings(audit_id: int, *, selected_only: bool = False) -> CTE:
     """Select the valid ratings: each rater's last on each conflict, about the scores that the conflict has now."""
     rating, conflict = table_of(Rating), table_of(Conflict)
@@ -246,11 +270,7 @@ def select_current_ratings(audit_id: int, *, selected_only: bool = False) -> CTE
     if selected_only:
         last_ids_query = last_ids_query.where(_is_selected(content_columns[: len(CONFLICT_KEY_COLUMNS)]))
     last_ids = last_ids_query.cte("last")
-    is_current = sa.and_(
-        conflict.c.audit_id == audit_id,
-        is_same_conflict(rating, conflict),
-        *(rating.c[name].is_not_distinct_from(conflict.c[name]) for name in RATED_COLUMNS),
-    )
+    is_current = sa.and_(conflict.c.audit_id == audit_id, _has_content_of(conflict, rating))
     source = last_ids.join(rating, rating.c.id == last_ids.c.id).join(conflict, is_current)
     return sa.select(rating).select_from(source).cte("said")
 
@@ -281,8 +301,7 @@ def summarize_ratings(ratings: CTE, rater: str = "") -> CTE:
     key = [ratings.c[name] for name in CONFLICT_KEY_COLUMNS]
     is_by_rater = ratings.c.rater == rater
     rater_columns = [
-        sa.func.max(sa.case((is_by_rater, ratings.c[name]))).label(name)
-        for name in ("decision", "score", "note", "act")
+        sa.func.max(sa.case((is_by_rater, ratings.c[name]))).label(name) for name in ("decision", "score", "note")
     ]
     flagged = sa.func.max(sa.case((sa.and_(is_by_rater, ratings.c.flagged), 1), else_=0)).label("flagged")
     decision_counts = [_count_decisions(ratings, decision).label(f"n_{decision}") for decision in RESOLVING_DECISIONS]
@@ -490,5 +509,5 @@ def _parse_queue_row(row: sa.RowMapping) -> QueueRow:
         revealed=bool(row["seen"]),
         answer_left=row["answer_left"],
         answer_right=row["answer_right"],
-        skipped=decision is not None and not decision.resolves_conflict and row["act"] == RatingAction.DECIDE.value,
+        skipped=bool(row["skipped"]),
     )

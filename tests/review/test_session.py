@@ -196,6 +196,31 @@ def test_a_note_or_a_flag_leaves_an_undecided_conflict_in_its_place(db: Database
     assert session.conflict_keys()[-1] == second
 
 
+def test_an_undone_act_returns_an_undecided_conflict_to_its_place(db: Database) -> None:
+    session = open_session(db)
+    keys = session.conflict_keys()
+    session.save_note(session.load_item(keys[0]), "translation looks wrong")
+    session.undo()
+    session.decide(session.load_item(keys[1]), Decision.SKIP)
+    session.undo()
+    assert session.conflict_keys() == keys
+    session.redo()
+    assert session.conflict_keys()[-1] == keys[1]
+
+
+def test_a_note_or_a_flag_leaves_a_skipped_conflict_in_its_place(db: Database) -> None:
+    session = open_session(db)
+    first, second, *others = session.conflict_keys()
+    for key in (first, second):
+        session.decide(session.load_item(key), Decision.SKIP)
+    session.save_note(session.load_item(first), "translation looks wrong")
+    session.toggle_flag(session.load_item(second))
+    assert session.conflict_keys() == [*others, first, second]
+    assert all(row.skipped for row in session.load_queue_rows([first, second]))
+    session.undo()
+    assert session.conflict_keys() == [*others, first, second]
+
+
 def test_next_never_offers_the_current_conflict(db: Database) -> None:
     session = open_session(db)
     open_key = session.conflict_keys()[0]
