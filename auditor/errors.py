@@ -13,10 +13,12 @@ if TYPE_CHECKING:
 def did_you_mean(word: str, known_words: Iterable[str], fallback: str, cutoff: float = 0.63) -> str:
     """A question that names the known word closest to a misspelt one; the fallback hint if none is close.
 
-    The default cutoff accepts "cult" for "culture" (similarity 0.73), and not "order" for "score" (0.60).
+    Capitals do not count. The default cutoff accepts "cult" for "culture" (similarity 0.73), and not "order" for
+    "score" (0.60).
     """
-    close_matches = difflib.get_close_matches(word, list(known_words), n=1, cutoff=cutoff)
-    return f"Did you mean '{close_matches[0]}'?" if close_matches else fallback
+    known_by_folded = {known.casefold(): known for known in known_words}
+    close_matches = difflib.get_close_matches(word.casefold(), known_by_folded, n=1, cutoff=cutoff)
+    return f"Did you mean '{known_by_folded[close_matches[0]]}'?" if close_matches else fallback
 
 
 def format_count(value: int) -> str:

@@ -44,7 +44,7 @@ FOREIGN_KEYS = {
     **dict.fromkeys(("base_url", "api_url", "api_base_url", "url", "endpoint", "host", "server"), "api_base"),
     **dict.fromkeys(("id", "model_id", "model_name", "provider", "deployment"), "model"),
     **dict.fromkeys(("retries", "max_retries", "num_retries"), "max_attempts"),
-    **dict.fromkeys(("top_p", "top_k", "extra_body", "config", "litellm_params"), "params"),
+    **dict.fromkeys(("config", "litellm_params", "parameters"), "params"),
     **dict.fromkeys(("providers", "model_list", "targets"), "models"),
     **dict.fromkeys(("max_connections", "max_workers", "threads", "parallel"), "concurrency"),
     **dict.fromkeys(("timeout", "request_timeout"), "timeout_s"),
@@ -52,9 +52,21 @@ FOREIGN_KEYS = {
     **dict.fromkeys(("database", "database_url", "db"), "storage"),
     **dict.fromkeys(("n", "repeats", "num_samples", "epochs"), "samples"),
     **dict.fromkeys(("dataset", "data"), "survey"),
+    **dict.fromkeys(("path", "file", "filename"), "source"),
     "system_prompt": "system",
 }
 """Keys of other tools' configurations, and the standard key for each."""
+REQUEST_PARAMS = {
+    "headers": "extra_headers",
+    **{
+        name: name
+        for name in (
+            *("top_p", "top_k", "stop", "frequency_penalty", "presence_penalty", "logit_bias", "service_tier"),
+            *("max_output_tokens", "max_completion_tokens", "extra_body", "extra_headers"),
+        )
+    },
+}
+"""Parameters of requests that other tools have beside the model's name, and their names in `params`."""
 SECRET_KEYS = ("api_key", "api_base", "endpoint", "headers", "params", "storage")
 """Keys whose value no message shows, since it may be a password or a key."""
 
@@ -185,12 +197,14 @@ def _collapse_whitespace(text: str | None) -> str:
 
 
 def _suggest_key(key: str, known_keys: list[str], root_model: type[BaseModel]) -> str:
-    """The key that an unknown one probably stands for: a misspelt one, another tool's, or one of another table.
+    """The key that an unknown one probably stands for: a misspelt one, a parameter, another tool's, another table's.
 
     Without such a key, a list of all known keys of the table.
     """
     if misspelt := did_you_mean(key, known_keys, "", cutoff=MISSPELT_CUTOFF):
         return misspelt
+    if "params" in known_keys and (param := REQUEST_PARAMS.get(key)):
+        return f"Write it in 'params', for example params = {{ {param} = … }}."
     standard_key = FOREIGN_KEYS.get(key.lower().replace("-", "_"), key)
     if standard_key in known_keys:
         return f"Did you mean '{standard_key}'?"

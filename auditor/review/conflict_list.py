@@ -255,7 +255,7 @@ def _parse_enum(enum_class: type[EnumT], key: str, value: str) -> EnumT:
 def _suggest_name(word: str, known: Iterable[str]) -> str:
     """Return a hint: the known name that is most similar to `word`, or all known names if none is similar."""
     names = list(known)
-    return did_you_mean(word.lower(), names, f"Known: {', '.join(names)}.")
+    return did_you_mean(word, names, f"Known: {', '.join(names)}.")
 
 
 DEFAULT_SECOND_RATER_SHARE = 0.2

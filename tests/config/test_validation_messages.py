@@ -276,6 +276,8 @@ def test_a_key_of_the_whole_file_in_a_section_has_to_move() -> None:
         ({"database": "my.db"}, "Did you mean 'storage'?"),
         ({"run": {"concurrency": 3}}, "Set 'concurrency' in the table 'models'"),
         ({"limits": {"rpm": 3}}, "Set 'rpm' in the table 'models'"),
+        ({"limits": {"top_p": 0.9}}, "Set 'top_p' in the table 'probes.direct'"),
+        ({"survey": {"path": "my.csv"}}, "Did you mean 'source'?"),
         ({"output": "report.html"}, "Known keys: "),
     ],
 )
@@ -290,7 +292,8 @@ def test_a_key_of_another_table_or_tool_is_explained(change: dict[str, Any], hin
         ("endpoint", "Did you mean 'api_base'?"),
         ("id", "Did you mean 'model'?"),
         ("provider", "Did you mean 'model'?"),
-        ("top_p", "Did you mean 'params'?"),
+        ("top_p", "Write it in 'params', for example params = { top_p = … }."),
+        ("headers", "Write it in 'params', for example params = { extra_headers = … }."),
         ("max_retries", "Set 'max_attempts' in the table 'limits'."),
         ("direct", "Set 'direct' in the table 'probes'."),
         ("tempratur", "Did you mean 'temperature'?"),
