@@ -97,8 +97,8 @@ def _join_lists(tables: Iterable[Mapping[str, Any]], key: str) -> list[str]:
 
 PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 NUMBER = re.compile(r"([+-]?\d+(?:\.\d+)?|[+-]?\.\d+)(K|%)?")
-MINUS_SIGN = re.compile(r"(?<!\w)[−–](?=\.?\d)")
-"""A minus as papers print it; between two numbers it is a range, and after a word a part of a name."""
+MINUS_SIGN = re.compile(r"(?<![\w%)\]])[−–-](?=\.?\d)")
+"""A minus as papers print it; between two numbers it is a range, as in 5%–7%, and after a word a part of a name."""
 THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")
 LEADING_ZERO = re.compile(r"(?<![\d.])0(?=\.\d)")
 NOTHING_PRINTED = ("", "-", "–", "—")
@@ -391,10 +391,10 @@ def parse_figure(printed: str) -> float | None:
 def has_figure(quote: str, printed: str) -> bool:
     """Whether a quote has a figure: the same sign and digits, in any spelling of its minus, point and thousands."""
     figure = _unify_spelling(printed.strip())
-    return re.search(rf"(?<![\d.])(?<!(?<!\w)-){re.escape(figure)}(?!\d|\.\d)", _unify_spelling(quote)) is not None
+    return re.search(rf"(?<![\d.−]){re.escape(figure)}(?!\d|\.\d)", _unify_spelling(quote)) is not None
 
 
 def _unify_spelling(text: str) -> str:
-    """A text whose numbers have a hyphen as minus, no commas of thousands and no 0 before the point."""
-    text = THOUSANDS.sub(lambda match: match[0].replace(",", ""), MINUS_SIGN.sub("-", text))
+    """A text whose numbers have one form of minus, no commas of thousands and no 0 before the point."""
+    text = THOUSANDS.sub(lambda match: match[0].replace(",", ""), MINUS_SIGN.sub("−", text))
     return LEADING_ZERO.sub("", text)

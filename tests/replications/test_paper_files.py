@@ -106,6 +106,9 @@ def test_its_experiment_gives_figures_for_the_published_cells(preset: Path, tmp_
         ("bias (–0.05)", "-0.05"),
         ("an Elo score of 1,234", "1234"),
         ("between 0.62–0.68", "0.68"),
+        ("between 5%–7%", "7%"),
+        ("between 5%-7%", "7%"),
+        ("0.62 (SE 0.01)–0.68", "0.68"),
         ("Model-X 0.05", "0.05"),
     ],
 )
@@ -121,6 +124,8 @@ def test_a_quote_has_a_value_in_another_spelling(quote: str, value: str) -> None
         ("a bias of -.05", "0.05"),
         ("a bias of 0.05", "-0.05"),
         ("between 0.62–0.68", "-0.68"),
+        ("between 5%–7%", "-7%"),
+        ("between 5%-7%", "-7%"),
         ("r = .710", "0.71"),
         ("1,234", "234"),
         ("1,234", "1"),
