@@ -32,7 +32,7 @@ from auditor.domain.labels import LabelEntry
 from auditor.domain.records import RowPolicy
 from auditor.errors import StorageError, UsageError, did_you_mean
 from auditor.storage import hash_chain
-from auditor.storage.call_records import ProviderBatch
+from auditor.storage.call_records import ProviderBatch, StoredAnswer
 from auditor.storage.database import Database
 from auditor.storage.ledger import utc_now
 from auditor.storage.probe_results import count_probe_answers, name_answers
@@ -62,6 +62,19 @@ def load_registrations(db: Database, audit_id: int) -> list[Registration]:
     table = table_of(Registration)
     with db.read() as connection:
         return select_records(connection, Registration, table.c.audit_id == audit_id, order_by=[table.c.id])
+
+
+def find_first_answer_time(db: Database, audit_id: int, model: str) -> str | None:
+    """When the first recorded answer of a model's traces was stored, for this audit or another; None without one."""
+    traces, answers = table_of(Trace), table_of(StoredAnswer)
+    query = (
+        sa.select(sa.func.min(answers.c.created_at))
+        .select_from(traces.join(answers, traces.c.key == answers.c.key))
+        .where(traces.c.audit_id == audit_id, traces.c.model == model)
+    )
+    with db.read() as connection:
+        first: str | None = connection.execute(query).scalar_one()
+    return first
 
 
 def build_task_metadata(task: Task | None) -> dict[str, Any] | None:

@@ -67,7 +67,7 @@ from auditor.reports.data.report_source import (
 )
 from auditor.reports.data.requests import settings_differ
 from auditor.storage import audits
-from auditor.storage.audits import load_registrations
+from auditor.storage.audits import find_first_answer_time, load_registrations
 from auditor.storage.database import Database
 from auditor.surveys.regions import get_grouping, get_zones
 
@@ -319,7 +319,9 @@ def _find_registration(
     first_equal = next((entry for entry in entries if entry.margin == margin), None)
     if first_equal is None or entries[0] is not first_equal:
         return "other margin", entries[0].registered_at, entries[0].margin
-    state: RegistrationState = "registered late" if first_equal.n_answers else "registered"
+    first_answer_at = find_first_answer_time(db, second.audit_id, second.model)  # another audit may have asked before
+    is_late = first_equal.n_answers > 0 or (first_answer_at or first_equal.registered_at) < first_equal.registered_at
+    state: RegistrationState = "registered late" if is_late else "registered"
     return state, first_equal.registered_at, margin
 
 

@@ -160,12 +160,15 @@ def test_a_run_registers_the_claim_before_it_asks_and_compare_uses_it(server: Fa
     run_audit(after, storage=storage)
     assert len(server.requests) == n_requests  # the claim is in no key
     run_audit(after, storage=storage)
+    run_audit(change(after, name="asked-anew", seed=after.seed + 1), storage=storage)
+    assert len(server.requests) > n_requests
     with open_database(storage) as db:
         [entry] = load_registrations(db, audits.get_audit(db, "after").id)
         assert (entry.baseline, entry.margin, entry.n_answers) == (before.name, MARGIN, 0)
         assert verify_chain(db).breaks == []
-        reports = compare_targets(db, [SeriesTarget(before.name, None), SeriesTarget("after", None)]).non_inferiority
-        assert {report.registration for report in reports} == {"registered"}
+        for name, state in (("after", "registered late"), ("asked-anew", "registered")):  # `before` has after's answers
+            targets = [SeriesTarget(before.name, None), SeriesTarget(name, None)]
+            assert {report.registration for report in compare_targets(db, targets).non_inferiority} == {state}
         late = audits.get_audit(db, before.name).id
         assert register_claim(db, late, "older", MARGIN).n_answers > 0
 
