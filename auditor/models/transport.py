@@ -25,7 +25,7 @@ from auditor.redaction import redact, register_secrets
 
 MAX_RESPONSE_BYTES = 8_000_000
 """Largest body of one response; a larger one raises `UnacceptableExchange`."""
-UNCOMPRESSED_ENCODINGS = frozenset({"", "identity", "utf-8", "utf8"})
+UNCOMPRESSED_ENCODINGS = frozenset({"", "identity", "none", "utf-8", "utf8"})
 """Values of the header content-encoding of bodies that are not compressed; some servers send a charset there."""
 CREDENTIAL_HEADERS = ("authorization", "x-api-key", "api-key", "x-goog-api-key", "x-amz-security-token")
 AWS_SIGNATURE_SCHEME = "AWS4-HMAC-SHA256"
@@ -288,7 +288,7 @@ async def _read_body(response: httpx.Response) -> bytes:
             chunks.append(chunk)
     except httpx.ReadError:
         with suppress(UnreadableResponse):
-            parse_json_object(body := b"".join(chunks))
+            parse_json_object(body := b"".join(chunks).removeprefix(codecs.BOM_UTF8))
             return body
         raise
     finally:

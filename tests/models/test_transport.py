@@ -33,12 +33,14 @@ READABLE: dict[str, tuple[bytes, ...]] = {
     "a header of 20 kB": (HEAD, b"x-policy: " + b"x" * 20_000, b"\r\ncontent-length: %d\r\n\r\n" % len(BODY), BODY),
     "300 headers": (HEAD, b"x-a: b\r\n" * 300, b"content-length: %d\r\n\r\n" % len(BODY), BODY),
     "a charset as encoding": (HEAD, b"content-encoding: UTF-8\r\ncontent-length: %d\r\n\r\n" % len(BODY), BODY),
+    "no encoding by name": (HEAD, b"content-encoding: none\r\ncontent-length: %d\r\n\r\n" % len(BODY), BODY),
     "the type of a stream": (
         b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n",
         b"content-length: %d\r\n\r\n" % len(BODY),
         BODY,
     ),
     "too large a length": (HEAD, b"content-length: %d\r\n\r\n" % (len(BODY) + 1), BODY),
+    "a byte order mark": (HEAD, b"content-length: %d\r\n\r\n\xef\xbb\xbf" % (len(BODY) + 4), BODY),
     "no last chunk": (HEAD, b"transfer-encoding: chunked\r\n\r\n%x\r\n" % len(BODY), BODY, b"\r\n"),
 }
 """Responses with a whole answer that was paid for, and an odd frame, as bytes of the wire."""
