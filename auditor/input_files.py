@@ -88,11 +88,13 @@ _TUPLE_REPR = re.compile(r"\((?:'[^']*',? ?)+\)")
 """A tuple of strings as `repr` shows it, such as `('a', 'b')`."""
 _PATH_HINT = r": write a path with backslashes in single quotes, such as 'C:\data\survey.csv'"
 _TOML_HINTS = {
-    "Invalid value": ': write text in straight double quotes, such as "peers"',
+    "Invalid value": ': write text in straight double quotes, such as "peers", true or false in small letters, '
+    "and a number with a digit before its point, such as 0.38",
     "Unescaped": _PATH_HINT,
     "Invalid hex value": _PATH_HINT,
     "Cannot declare": ": write the name of a table that is repeated in double brackets, such as [[models]]",
     "Expected '='": ": write key = value, and a number with a decimal point, such as 0.38",
+    "Expected newline": ": write one key in a line, and a number with a decimal point, such as 0.38",
 }
 """How to correct what people often write, by the beginning of tomllib's message."""
 

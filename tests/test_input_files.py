@@ -56,6 +56,9 @@ def test_unusual_toml_is_an_error_or_parsed(text: str, message: str) -> None:
         ("[models]\nname = 'a'\n[models]\nname = 'b'", "in double brackets, such as [[models]]"),
         ("limits = { budget_usd = 0,5 }", "a number with a decimal point"),
         ("judges: 'peers'", "write key = value"),
+        ("threshold = 0,38", "a number with a decimal point, such as 0.38"),
+        ("threshold = .38", "a number with a digit before its point"),
+        ("stream = True", "true or false in small letters"),
     ],
 )
 def test_advice_on_frequent_mistakes_in_toml_names_the_correction(text: str, advice: str) -> None:

@@ -55,8 +55,8 @@ _FULL_NEGATION = re.compile(
 """A negation of something else than the label, such as "not all steps follow"."""
 _PRAISE = re.compile(
     r"\b(?:no|not|never|none of the|without|cannot|\w+n['\u2019]t)\s+(?:\w+\s+){0,2}?(?:\w+\s+(?:is|are)\s+)?"
-    r"(?:errors?|faults?|flaws?|gaps?|issues?|mistakes?|problems?|contradict\w*|inconsisten\w*|missing|wrong|violat\w*|unsupported|objections?"
-    r"|concerns?|weakness\w*|doubts?|conflicts?|leaps?|jumps?)\b",
+    r"(?:errors?|fail\w*|fault\w*|flaw\w*|incorrect\w*|gaps?|issues?|mistakes?|problems?|contradict\w*|inconsisten\w*|missing"
+    r"|wrong|violat\w*|unsupported|objections?|concerns?|weakness\w*|doubts?|conflicts?|leaps?|jumps?)\b",
     re.IGNORECASE,
 )
 """A negation of a fault, such as "does not contradict"."""

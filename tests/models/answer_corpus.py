@@ -167,6 +167,8 @@ VERDICTS: tuple[tuple[str, str | None], ...] = (
     (f'{{{R},"verdict":"VALID - no steps are missing","confidence":80}}', "VALID"),
     (f'{{{R},"verdict":"VALID, no errors found","confidence":80}}', "VALID"),
     (f'{{{R},"verdict":"VALID - divorce is seen as wrong there, and the score fits","confidence":80}}', "VALID"),
+    (f'{{{R},"verdict":"VALID - the reasoning is not flawed","confidence":80}}', "VALID"),
+    (f'{{{R},"verdict":"VALID: the norms fit the score, and no step fails","confidence":80}}', "VALID"),
     (f'{{{R},"verdict":"VALID: none of the steps contradicts another","confidence":80}}', "VALID"),
     (f'{{{R},"verdict":"INVALID, not all steps follow","confidence":80}}', "INVALID"),
     (f'{{{R},"verdict":"INVALID - the score is not valid for it","confidence":80}}', "INVALID"),
