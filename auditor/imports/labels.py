@@ -297,7 +297,8 @@ def _collect_rows(
             )
             raise ImportFileError(
                 f"{row.location}: audit '{audit}' has no {unit.kind.noun} to label with {parts}.",
-                _suggest_unit(unit, known_units),
+                f"{_suggest_name(unit, known_units) or 'Correct the row.'} Only traces with a readable answer can be "
+                "labelled.",
             )
         if (unit, rater) in by_rater:
             raise ImportFileError(
@@ -307,12 +308,16 @@ def _collect_rows(
     return list(by_rater.values()), n_empty
 
 
-def _suggest_unit(unit: LabelUnit, known_units: Iterable[LabelUnit]) -> str:
-    """Advice for a unit that the audit does not have: the known name closest to one of its parts, if one is unknown."""
+def _suggest_name(unit: LabelUnit, known_units: Iterable[LabelUnit]) -> str:
+    """A question that names the known name closest to an unknown one of a unit; empty if none is close.
+
+    Numbers have no close names: sample 1 is not meant where sample 10 has no readable answer.
+    """
     for part, known_names in zip(unit.parts, zip(*(known.parts for known in known_units), strict=True), strict=False):
-        if part not in known_names and (hint := did_you_mean(part, dict.fromkeys(known_names), "")):
+        is_unknown_name = not part.isdecimal() and part not in known_names
+        if is_unknown_name and (hint := did_you_mean(part, dict.fromkeys(known_names), "")):
             return hint
-    return "Correct the row. Only traces with a readable answer can be labelled."
+    return ""
 
 
 def _require_one_spelling(rows: Sequence[_LabelRow], raters: Iterable[str]) -> None:

@@ -109,7 +109,9 @@ def _read_settled_cells(report: Report) -> Estimate:
     counts = report.conflicts.by_cell
     if counts is None:
         return Estimate(None, 0, reason=NOT_MEASURED)
-    return Estimate(counts.settled_share, counts.cells, reason=NO_INTERVAL if counts.cells else NO_CONFLICT)
+    if counts.settled_share is None:
+        return Estimate(None, 0, reason=report.conflicts.settled.reason if counts.cells else NO_CONFLICT)
+    return Estimate(counts.settled_share, counts.cells, reason=NO_INTERVAL)
 
 
 def _read_settled_pairs(report: Report) -> Estimate:

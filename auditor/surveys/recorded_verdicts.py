@@ -89,11 +89,13 @@ def _parse_verdict(row: TextRow, cell: Cell) -> Verdict:
 
 def _add_exported_columns(verdict: Verdict, row: TextRow, aspects: Sequence[str]) -> Verdict:
     """Add what an export of tables has besides the vote: without `always`, disputed traces would be a random sample."""
-    outcome = parse_enum_cell(row, "outcome", Outcome, str.lower)
+    outcome, confidence = parse_enum_cell(row, "outcome", Outcome, str.lower), row.number("confidence")
+    if confidence is not None and not 0 <= confidence <= 1:
+        raise row.make_cell_error("confidence", f"{confidence:g} is not from 0 to 1", "Write 0.85 for 85%.")
     return replace(
         verdict,
         outcome=verdict.outcome if verdict.ruling is not None or outcome in (None, Outcome.OK) else outcome,
-        confidence=row.number("confidence"),
+        confidence=confidence,
         turn=row.integer("turn"),
         always=row.flag("always") is not False,
         aspects=row.flags(aspects),

@@ -195,6 +195,12 @@ def test_exported_verdicts_say_which_judges_were_asked_about_disputed_traces_onl
     assert (lost.outcome, lost.ruling) == (Outcome.TIMEOUT, None)
 
 
+def test_a_confidence_is_no_percentage(imported: str, tmp_path: Path) -> None:
+    text = "judge,model,country,topic,ruling,confidence\nj,a,Germany,divorce,VALID,85\n"
+    with pytest.raises(ImportFileError, match="line 2, column 'confidence': 85 is not from 0 to 1"):
+        import_rulings(tmp_path, imported, text)
+
+
 def test_names_that_look_alike_are_one_model(tmp_path: Path, storage: str) -> None:
     """Such as composed and decomposed letters, and what follows a byte order mark within a joined file."""
     names = ("Modèle", "Mode\u0300le", "\ufeffModèle", "Modèle\u200b")

@@ -288,19 +288,32 @@ def _estimate_both_orders(
     for answers in sets:
         asked = answers.asked[0] & answers.asked[0].T
         counts.append(_with_lost(count(np.where(asked, answers.preferences, np.nan)), int(np.triu(asked, 1).sum())))
-    return estimate_over_sets(counts, name_sets(sets), averaged)
+    reason = _explain_one_order([answers.asked[0] for answers in sets])
+    return estimate_over_sets(counts, name_sets(sets), averaged, empty_reason=reason)
+
+
+def _explain_one_order(asked: Sequence[Bools]) -> str | None:
+    """Why sets have no figure of both orders; None if a pair was asked about in both orders, or none was asked about.
+
+    Args:
+        asked: for each set, shape (N, N), the questions that were asked.
+    """
+    has_both_orders = any(np.triu(entry & entry.T, 1).any() for entry in asked)
+    return ONE_ORDER_REASON if any(entry.any() for entry in asked) and not has_both_orders else None
 
 
 def estimate_negation_invariance(
     sets: Sequence[JudgeAnswers], averaged: Averaging, calibrated: bool = False
 ) -> LogicEstimate:
     """Share of questions whose negated form is answered with the other item; calibrated, of unordered pairs."""
-    counts = []
+    counts, asked = [], []
     for answers in sets:
         both_forms = answers.asked[0] & answers.asked[1] & ~np.eye(answers.asked.shape[1], dtype=bool)
         n_asked = int(np.triu(both_forms & both_forms.T, 1).sum()) if calibrated else int(both_forms.sum())
         counts.append(_with_lost(negation_invariance(answers.preferences, answers.negated, calibrated), n_asked))
-    return estimate_over_sets(counts, name_sets(sets), averaged)
+        asked.append(both_forms)
+    reason = _explain_one_order(asked) if calibrated else None
+    return estimate_over_sets(counts, name_sets(sets), averaged, empty_reason=reason)
 
 
 def estimate_self_agreement(sets: Sequence[JudgeAnswers], averaged: Averaging) -> LogicEstimate:
@@ -309,6 +322,7 @@ def estimate_self_agreement(sets: Sequence[JudgeAnswers], averaged: Averaging) -
     return estimate_over_sets([self_agreement(answers.samples) for answers in repeated], name_sets(repeated), averaged)
 
 
+ONE_ORDER_REASON = "no pair was asked about in both orders"
 NO_LABELS_REASON = "people's scores or labels are missing"
 NO_PREFERENCE_REASON = "people have no preference on the pairs that were asked about"
 
@@ -325,6 +339,8 @@ def estimate_human_agreement(
     is_asked = any(answers.asked[0].any() for answers in sets)
     is_decided_by_people = any(entry.n or entry.ties or entry.lost for entry in counts)
     reason = NO_PREFERENCE_REASON if is_asked and not is_decided_by_people else None
+    if calibrated:
+        reason = _explain_one_order([answers.asked[0] for answers in sets]) or reason
     reason = reason if is_labelled else NO_LABELS_REASON
     return estimate_over_sets(counts, name_sets(sets), averaged, empty_reason=reason)
 

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auditor.metrics.logic.consistency import as_preferences
+from auditor.metrics.logic.consistency import as_preferences, average_answered_orders
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -413,7 +413,7 @@ def replay_pairs(
     is_missing = np.isnan(values).astype(np.intp)
     probabilities, failed_by_pair, cost = values, is_missing, 1
     if calibrated:
-        probabilities, failed_by_pair, cost = _average_orders(values), is_missing + is_missing.T, 2
+        probabilities, failed_by_pair, cost = average_answered_orders(values), is_missing + is_missing.T, 2
     asked, failed = np.zeros((2, len(orders)), dtype=np.intp)
     sort = sort_orders(orders, BeamSearch(beam, uncertainty))
     try:
@@ -424,9 +424,3 @@ def replay_pairs(
             first, second, row = sort.send(probabilities[first, second])
     except StopIteration as stop:
         return PairsReplay(stop.value, asked, failed)
-
-
-def _average_orders(values: Floats) -> Floats:
-    """The mean of the valid answers to both orders, as the probability that the row's item is preferred."""
-    swapped = 1 - values.T
-    return np.where(np.isnan(values), swapped, np.where(np.isnan(swapped), values, (values + swapped) / 2))

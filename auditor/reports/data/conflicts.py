@@ -132,7 +132,7 @@ class ConflictCellsReport(ReportModel):
     settled: int
     """Cells in which the judges settled the conflict of the pair."""
     settled_share: float | None
-    """`settled` as a share of `cells`; null without conflicts."""
+    """`settled` as a share of `cells`; null without conflicts or judges."""
     pairs: int
     """Conflicts, each of one pair of models in one cell."""
     pair_kind_shares: dict[str, float]
@@ -195,7 +195,7 @@ def count_conflict_cells(source: ReportSource, conflicts: Sequence[Conflict]) ->
         kinds=kinds,
         kind_shares=_to_shares(kinds),
         settled=settled,
-        settled_share=settled / len(largest) if largest else None,
+        settled_share=settled / len(largest) if largest and source.config.judge_models else None,
         pairs=len(conflicts),
         pair_kind_shares=_to_shares(_count_kinds(conflicts)),
     )

@@ -118,6 +118,18 @@ def test_nothing_to_count_has_a_reason() -> None:
         assert figure.reason in ("not asked", NO_DECISION)
 
 
+def test_figures_of_both_orders_say_that_pairs_were_asked_about_in_one_order() -> None:
+    one = judge(np.random.default_rng(1))
+    is_forward = np.triu(np.ones((N, N), dtype=bool), 1)
+    answers = one._replace(asked=one.asked & is_forward, preferences=np.where(is_forward, one.preferences, np.nan))
+    for figure in (
+        estimate_commutativity([answers], "pooled"),
+        estimate_negation_invariance([answers], "pooled", calibrated=True),
+        estimate_human_agreement([answers], "pooled", calibrated=True),
+    ):
+        assert (figure.value, figure.lost, figure.reason) == (None, 0, "no pair was asked about in both orders")
+
+
 def test_position_bias_is_measured_on_pairs_answered_in_both_orders() -> None:
     """The better item was shown first in most pairs, and only a few of them were asked in the other order."""
     n = 6

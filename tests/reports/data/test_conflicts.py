@@ -20,6 +20,7 @@ from auditor.storage.audits import Audit
 from auditor.storage.database import Database
 from auditor.storage.records import save_records
 from auditor.tasks import survey_from_task
+from tests.support.known import known
 from tests.support.report_changes import change
 from tests.support.synthetic_audit import populate
 
@@ -109,4 +110,6 @@ def test_without_judges_none_is_said_to_settle_conflicts(db: Database, report: R
     source = replace(source, config=source.config.model_copy(update={"judges": []}))
     conflicts = build_conflicts_report(db, source)
     assert (conflicts.settled.value, conflicts.settled.reason) == (None, "the audit has no judges")
+    assert known(conflicts.by_cell).cells
+    assert known(conflicts.by_cell).settled_share is None
     assert "The judges alone settle" not in " ".join(describe_conflicts(change(report, conflicts=conflicts)))

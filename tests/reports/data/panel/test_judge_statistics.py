@@ -74,3 +74,14 @@ def test_verdicts_without_times_have_no_order(db: Database, monkeypatch: pytest.
     )
     rows = panel_of(db, populate(db, samples=1).name).judges
     assert {(row.order.value, row.order.reason) for row in rows} == {(None, "the order of its verdicts is not known")}
+
+
+def test_a_judge_without_verdicts_has_no_unknown_order(db: Database) -> None:
+    audit = populate(db, samples=1)
+    verdicts = results.load_verdicts(db, audit.id)
+    judge = verdicts[0].judge
+    only_disputed = [replace(verdict, always=False) for verdict in verdicts if verdict.judge == judge]
+    save_records(db, audit.id, only_disputed)
+    [row] = [row for row in panel_of(db, audit.name).judges if row.judge == judge]
+    assert row.order.value is None
+    assert "order" not in (row.order.reason or "")
