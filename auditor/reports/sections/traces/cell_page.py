@@ -39,7 +39,7 @@ OUTCOME_LABELS: Mapping[Outcome, str] = {
     Outcome.RATE_LIMITED: "rate limit",
     Outcome.TIMEOUT: "timeout",
     Outcome.SERVER_ERROR: "server error",
-    Outcome.CLIENT_ERROR: "request rejected",
+    Outcome.CLIENT_ERROR: "no response",
     Outcome.OVER_BUDGET: "over budget",
     Outcome.NOT_MEASURABLE: "not measurable",
     Outcome.EXCLUDED: "excluded",
@@ -57,7 +57,6 @@ OUTCOME_SENTENCES: Mapping[Outcome, str] = {
     Outcome.NOT_MEASURABLE: "The provider does not support this measurement.",
     Outcome.EXCLUDED: "The answer was declared invalid by a person; no figure uses it.",
 }
-IMPORTED_FAILURE_LABEL = "no answer"
 IMPORTED_FAILURE_SENTENCE = "The imported file has no answer here, or says that the call failed."
 PROMPT_ROLES = {"system": "System message", "user": "Question", "assistant": "Earlier answer"}
 
@@ -75,7 +74,7 @@ def describe_result(trace: TraceReport) -> str:
     """The score or the answer in a few words; else why there is none."""
     answer = trace.trace
     if answer.outcome != Outcome.OK:
-        return f"no {'score' if answer.cell.country else 'answer'}: {_label_answer(trace)}"
+        return f"no {'score' if answer.cell.country else 'answer'}: {label_outcome(answer.outcome)}"
     if answer.answer is not None:
         return f"answer {answer.answer}"
     return f"score {format_signed(answer.score)}" if answer.score is not None else label_outcome(answer.outcome)
@@ -86,11 +85,6 @@ def label_outcome(outcome: str) -> str:
     return OUTCOME_LABELS[Outcome(outcome)]
 
 
-def _label_answer(trace: TraceReport) -> str:
-    """Short label of an answer's outcome; an imported file does not say that a provider rejected a request."""
-    return IMPORTED_FAILURE_LABEL if _is_imported_failure(trace) else label_outcome(trace.trace.outcome)
-
-
 def _is_imported_failure(trace: TraceReport) -> bool:
     """Whether an imported file has no answer, for a reason that it does not state."""
     return trace.trace.key is None and trace.trace.outcome == Outcome.CLIENT_ERROR
@@ -98,7 +92,7 @@ def _is_imported_failure(trace: TraceReport) -> bool:
 
 def tag_answer(trace: TraceReport) -> list[Tag]:
     """Labels of an answer: its outcome, and how many judges voted VALID."""
-    tags = [Tag(_label_answer(trace), "positive" if trace.trace.outcome == Outcome.OK else "negative")]
+    tags = [Tag(label_outcome(trace.trace.outcome), "positive" if trace.trace.outcome == Outcome.OK else "negative")]
     votes = [row.verdict.ruling is Ruling.VALID for row in trace.verdicts if row.verdict.ruling is not None]
     return [*tags, Tag(f"{sum(votes)} of {len(votes)} VALID")] if votes else tags
 

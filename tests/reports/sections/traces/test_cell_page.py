@@ -68,9 +68,11 @@ def test_every_outcome_has_words() -> None:
 
 def test_an_imported_file_without_an_answer_does_not_blame_the_provider() -> None:
     text = text_of_answer(trace(outcome=Outcome.CLIENT_ERROR, score=None, key=None))
-    assert "no score: no answer" in text
+    assert "no score: no response" in text
     assert "The imported file has no answer here, or says that the call failed." in text
     assert "reject" not in text
+    lost = verdict(outcome=Outcome.CLIENT_ERROR, ruling=None, key=None)
+    assert "oak: no verdict (no response)" in text_of_answer(trace(verdicts=[lost]))
     assert OUTCOME_SENTENCES[Outcome.TIMEOUT] in text_of_answer(trace(outcome=Outcome.TIMEOUT, score=None, key=None))
 
 
