@@ -92,10 +92,10 @@ def _estimate_order_effects(matrix: VerdictMatrix, verdicts: FloatArray) -> list
     """Effects of the later half of each judge's verdicts, compared with those of the median judge."""
     is_late = later_half(matrix.recorded_at, verdicts)
     effects = exposure_effects(verdicts, is_late, matrix.units, relative_to_median=True)
-    has_no_order = ~np.isnan(verdicts).all(axis=1) & np.isnan(is_late).all(axis=1)
+    no_order = missing_difference("the order of its verdicts is not known")
     return [
-        missing_difference("the order of its verdicts is not known") if is_unordered else effect
-        for effect, is_unordered in zip(effects, has_no_order.tolist(), strict=True)
+        effect if np.isnan(verdicts_of_judge).all() or np.isfinite(is_late_of_judge).any() else no_order
+        for effect, verdicts_of_judge, is_late_of_judge in zip(effects, verdicts, is_late, strict=True)
     ]
 
 
