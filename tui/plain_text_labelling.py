@@ -122,7 +122,7 @@ class PlainTextLabelling:
 
     def save_aspect(self, argument: str) -> None:
         """Answer the question about an aspect of the open unit with yes, no or none."""
-        word, _, answer_text = argument.partition(" ")
+        word, _, answer_text = argument.lower().partition(" ")
         questions = self.opened.item.aspects
         names = {aspect.label: aspect.name for aspect in REVIEW_ASPECTS if aspect.name in questions}
         if not names:

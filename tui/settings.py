@@ -145,9 +145,9 @@ class ReviewSettings:
         Raises:
             UsageError: it is another word.
         """
-        if word not in ("", "on", "off"):
+        if word.lower() not in ("", "on", "off"):
             raise UsageError(f"'{to_single_line(word)}' is not a value of open-next.", "Enter 'on' or 'off'.")
-        self.open_next = word == "on" if word else not self.open_next
+        self.open_next = word.lower() == "on" if word else not self.open_next
         self._save_state(open_next=self.open_next)
 
     def _save_state(self, *, filters: Mapping[str, str | None] | None = None, **changes: Any) -> None:

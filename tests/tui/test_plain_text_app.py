@@ -385,7 +385,7 @@ def load_facts(db: Database) -> list[tuple[Any, ...]]:
 
 
 def test_open_show_skip_and_settings(label: Review, db: Database) -> None:
-    transcript = label("open 12", "show", "skip", "open-next off", "2", "open-next on", "open 99", "open-next x")
+    transcript = label("open 12", "show", "skip", "open-next OFF", "2", "open-next on", "open 99", "open-next x")
     assert transcript.count("Text 12 of 30.") == 2
     assert "After a label, this text stays open." in transcript
     assert transcript.count("Text 1 of 30.") == 2, "at the start, and after skipping"
@@ -419,7 +419,7 @@ def test_wrong_commands_are_explained(label: Review, db: Database) -> None:
 
 
 def test_aspects_are_removed_by_none(label: Review, db: Database) -> None:
-    label("aspect culture yes", "aspect logic no", "aspect culture none", "1")
+    label("aspect culture yes", "Aspect Logic NO", "aspect culture none", "1")
     assert [dict(entry.aspects) for entry in stored(db)] == [{"logical_consistency": False}]
 
 
