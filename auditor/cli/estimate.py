@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from auditor import bootstrap
+from auditor.agents.call_builders import build_call
 from auditor.config import load_config
 from auditor.config.trust import require_supported_providers
 from auditor.console.options import (
@@ -24,6 +25,7 @@ from auditor.console.options import (
 )
 from auditor.console.output import print_message
 from auditor.console.page_output import present_document, resolve_page_format
+from auditor.domain import Message, Purpose
 from auditor.errors import EmptyStorageError, UsageError
 from auditor.models.request_params import check_params, require_effects
 from auditor.run import (
@@ -105,7 +107,10 @@ def forecast_config(
 
     require_supported_providers(config)
     check_params(config.models_by_name.values(), config.limits)
-    asyncio.run(require_effects(config.models_by_name.values()))
+    models = [model for model in config.models_by_name.values() if model.params]
+    chat = (Message("user", "-"),)  # any will do: it is not sent
+    calls = [build_call(model, Purpose.PREFLIGHT, chat, temperature=0, max_tokens=1, seed=0) for model in models]
+    asyncio.run(require_effects(zip(models, calls, strict=True)))
     survey = load_planned_survey(config)
     location = locate_storage(storage, config)
     notices = (location.notice, describe_survey_problems(config, survey), *list_unmeasurable(config, survey))

@@ -8,7 +8,7 @@ from typing import Any
 
 from auditor.config import EMBEDDED, REPLAY, SIMULATED, LimitsSection, ModelSection
 from auditor.config.trust import refuse_literal_secrets
-from auditor.domain import Call, Capability, Message, Purpose
+from auditor.domain import Call, Capability
 from auditor.errors import ConfigError
 from auditor.models import litellm_client
 from auditor.models.endpoint import PLACEHOLDER_KEY, Endpoint
@@ -128,18 +128,20 @@ def max_output_tokens(call: Call, capability: Capability) -> int | None:
     return max(limits) + max(reasoning_limits) if limits else None
 
 
-async def require_effects(models: Iterable[ModelSection]) -> None:
+async def require_effects(calls: Iterable[tuple[ModelSection, Call]]) -> None:
     """Check the `params` of models before a run, as `require_effect` does at the first request. Keys are not needed.
+
+    Args:
+        calls: each model's section in the config with any call to it.
 
     Raises:
         ConfigError: a parameter would not be sent; the message names it.
     """
-    for section in models:
+    for section, call in calls:
         if not _unsure_params(section) or section.provider in (EMBEDDED, REPLAY, SIMULATED):
             continue
         litellm_client.ensure_http_clients()
         endpoint = Endpoint(section.model, section.api_base, price=None, api_key=PLACEHOLDER_KEY)
-        call = Call(section.name, section.model, (Message("user", "-"),), Purpose.DIRECT, 0, {})
         await require_effect(section, endpoint, call)
 
 
