@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TypeAlias
 
 from auditor.agents.refusals import are_all_refusals, is_refusal, is_refusal_in_any_language
@@ -96,7 +97,7 @@ class IgnoredKeys:
 _DECIMAL = r"[-+]?[ \t]?(?:\d+(?:[.,]\d+)?|[.,]\d+)"
 _STEP_PREFIX = r"(?:\w{0,20}?\s*[3٣३三]\s*\w{0,10}\s*[:.)]\s*)?(?:(?:final\s+)?(?:answer|result)\s*:\s*)?"
 """`Step 3:` in any language."""
-_OPENING_MARKS, _CLOSING_MARKS = r"[\s*_`\"'“$\\(\[]*(?:boxed\s*\{\s*)?", r"[\s*_`.\"'”$\\)\]}]*"
+_OPENING_MARKS, _CLOSING_MARKS = r"[\s*_`\"'“$\\(\[]*(?:boxed\s*\{\s*)?", r"[\s*_`.;\"'”$\\)\]}]*"
 _SCORE_LINE = re.compile(
     rf"^[\s>*_#`\-$\\]*(?:boxed\s*\{{\s*)?{_STEP_PREFIX}(?:(?:the|my)\s+)?(?:final\s+)?score\b[\s*_`]*(?:[=:]|is)[\s*_`]*(?:x\s*=)?"
     rf"(?P<open>{_OPENING_MARKS})(?P<value>{_DECIMAL})(?P<rest>[^\n]*)$",
@@ -110,6 +111,43 @@ _INLINE_SCORE = re.compile(
 Groups of both patterns: `open`, marks before the number; `value`, the number; `rest`, what follows it on the line."""
 _HARMLESS_SUFFIX = re.compile(rf"^{_CLOSING_MARKS}(?:\([^()\d]*\))?{_CLOSING_MARKS}$")
 """What may follow a score on its line: closing marks, and a remark in parentheses without digits."""
+_SCALE_REMARK = re.compile(
+    rf"[\s,(\[]*(?:(?:on|in|within)\s+)?(?:(?:a|the)\s+)?(?:scale|range)\s*(?:(?:of|from|between)\s+)?[(\[]?"
+    rf"(?P<low>{_DECIMAL})\s*(?:to|and|,|\.\.+|…)\s*(?P<high>{_DECIMAL})",
+    re.IGNORECASE,
+)
+"""The scale, named after a score: it is no second number."""
+_LABEL_LINE = re.compile(
+    rf"^[\s>*_#`-]*{_STEP_PREFIX}(?:(?:the|my)\s+)?(?:final\s+)?(?P<label>score|answer)[\s*_`]*[=:]?[\s*_`]*$",
+    re.IGNORECASE,
+)
+"""A heading, or a label before a line break: what it names is the next line."""
+MAX_LABEL_CHARS = 80
+_NUMBER_LINE = re.compile(rf"^{_OPENING_MARKS}{_DECIMAL}[\s*_`\"'”$\\)\]}}]*$")
+
+
+def join_labels(text: str) -> str:
+    """Write a score or an answer that stands below its label beside it, as in "**Score:**", an empty line, and "0.4".
+
+    A score is a number alone on its line, and not followed by another one; an answer is the last line.
+    """
+    lines = text.split("\n")
+    filled = [index for index, line in enumerate(lines) if line.strip()]
+    joined: list[tuple[int, int, str]] = []
+    for position, (index, end) in enumerate(pairwise(filled)):
+        if len(lines[index]) > MAX_LABEL_CHARS or (match := _LABEL_LINE.match(to_ascii(lines[index]))) is None:
+            continue
+        later = [to_ascii(lines[later_index]) for later_index in filled[position + 1 : position + 3]]
+        is_score = match["label"].lower() == "score"
+        if (
+            [bool(_NUMBER_LINE.match(line)) for line in later] in ([True], [True, False])
+            if is_score
+            else len(later) == 1
+        ):
+            joined.append((index, end, f"{match['label']} = {lines[end].strip()}"))
+    for index, end, line in reversed(joined):
+        lines[index : end + 1] = [line]
+    return "\n".join(lines)
 
 
 def parse_trace(
@@ -131,7 +169,7 @@ def parse_trace(
     """
     score, text, outcome = None, answer.text, answer.outcome
     if text is not None and outcome in (Outcome.OK, Outcome.TRUNCATED):
-        visible_text = strip_thinking(text)
+        visible_text = strip_thinking(text) if mode == "structured" else join_labels(strip_thinking(text))
         score, text = _read_score(text, visible_text, mode, language, request, is_complete=outcome is Outcome.OK)
         if score is not None:
             outcome, score = Outcome.OK, score + 0.0  # turns -0.0 into 0.0, as SQLite does and PostgreSQL does not
@@ -250,8 +288,16 @@ def _parse_number(opening: str, number_text: str, suffix: str, low: float, high:
     """
     if "," in number_text and re.search(r"[\[(]", opening):  # [0,1] may be a range or a decimal comma
         return None
-    number = float(re.sub(r"\s", "", number_text).replace(",", "."))
+    scale = _SCALE_REMARK.match(suffix)
+    if scale is not None and (_to_number(scale["low"]), _to_number(scale["high"])) == (low, high):
+        suffix = suffix[scale.end() :]
+    number = _to_number(number_text)
     return number if low <= number <= high and _HARMLESS_SUFFIX.match(suffix) else None
+
+
+def _to_number(text: str) -> float:
+    """The value of a matched number."""
+    return float(re.sub(r"\s", "", text).replace(",", "."))
 
 
 TaskAnswerSchema: TypeAlias = ScoredAnswer | TaskAnswer
@@ -292,6 +338,7 @@ def parse_task_trace(
                 _parse_structured(task, item, text, request) if outcome is Outcome.OK else (None, visible_text)
             )
         else:
+            visible_text = join_labels(visible_text)
             complete_lines = visible_text if outcome is Outcome.OK else visible_text[: visible_text.rfind("\n") + 1]
             canonical, text = (
                 parse_answer_line(task, item, complete_lines),

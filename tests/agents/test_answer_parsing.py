@@ -70,7 +70,10 @@ after = st.sampled_from(["", "\n", "\n\nI hope this helps.", "\nThis is between 
         ("Most people would say so, hence **SCORE = 0.25**.", 0.25),
         ("I would give a score of 0.4 or so", None), ("SCORE = - 0.4", -0.4), ("</think>\nSCORE = 0.1", 0.1),
         ("SCORE = 0.9</think>SCORE = 0.1", 0.1), ("<think>\nSCORE = 0.9", None),
-        ("<THINKING>maybe SCORE = 0.9</THINKING>\nSCORE = 0.1", 0.1),
+        ("<THINKING>maybe SCORE = 0.9</THINKING>\nSCORE = 0.1", 0.1), ("SCORE = 0.4;", 0.4), ("SCORE = 0.4; 0.5", None),
+        ("SCORE = 0.4 (on the scale from -1 to 1)", 0.4), ("SCORE = 0.4, on a scale of −1 to +1.", 0.4),
+        ("SCORE = 0.4 [range -1..1]", 0.4), ("SCORE = 0.4 on a scale from 0 to 1", None), ("SCORE = -1 to 1", None),
+        ("SCORE = 4 on a scale from 1 to 10", None), ("SCORE = 0.4 on a scale from -1 to 1, or 0.5", None),
     ],
 )  # fmt: skip
 def test_the_papers_form(text: str, score: float | None) -> None:
@@ -200,13 +203,34 @@ def test_a_number_outside_the_scale_is_none(hundredths: int, sign: str) -> None:
     assert parse_score(f"SCORE = {sign}{hundredths / 100:.2f}") is None
 
 
+@pytest.mark.parametrize(
+    ("text", "score"),
+    [
+        ("They value family.\nSCORE =\n-0.4", -0.4), ("**Score:**\n\n-0,4\n\nI hope this helps.", -0.4),
+        ("## Final score\n**-0.4**", -0.4), ("Step 3: Score\r\n−0.4\r\n", -0.4), ("はい\nＳＣＯＲＥ：\n－０．４", -0.4),
+        ("SCORE:\n0.3\nSCORE = 0.3", 0.3), ("SCORE:\n0.3\nSCORE = 0.4", None), ("SCORE:\n0.3\n0.4", None),
+        ("SCORE:\n1. They value family.", None), ("SCORE:\n1.\nThey value family.", None), ("SCORE:\n40%", None),
+        ("SCORE:\n4", None), ("The score\nof these people\n0.4", None), ("Score\n\n", None),
+    ],
+)  # fmt: skip
+def test_a_score_below_its_label_is_read(text: str, score: float | None) -> None:
+    trace = parse_trace(Answer("k", Outcome.OK, text), "m", CELL, 0, "text")
+    assert (trace.score, trace.outcome) == (score, Outcome.UNPARSED if score is None else Outcome.OK)
+
+
+def test_judges_do_not_see_a_score_below_its_label() -> None:
+    text = "They value family.\n\n**Score:**\n\n-0.4\n\nI hope this helps."
+    trace = parse_trace(Answer("k", Outcome.OK, text), "m", CELL, 0, "text")
+    assert trace.text == "They value family.\n\n\nI hope this helps."
+
+
 # --- cut off ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("text", "score"),
     [("Step 1. They\nSCORE = -0.4\nThis is", -0.4), ("Step 1. They\nSCORE = -0.", None), ("SCORE = -0.4", None),
-     ("Step", None)],
+     ("Step", None), ("Step 1. They\nSCORE =\n-0.4", None), ("Step 1. They\nSCORE =\n-0.4\nThis is", -0.4)],
 )  # fmt: skip
 def test_a_text_that_was_cut_off_is_read_up_to_its_last_whole_line(text: str, score: float | None) -> None:
     trace = parse_trace(Answer("k", Outcome.TRUNCATED, text), "m", CELL, 0, "text")

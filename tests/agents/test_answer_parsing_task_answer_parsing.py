@@ -46,6 +46,22 @@ def test_a_choice_is_read_or_left(text: str, read: str | None) -> None:
     assert parse_answer_line(CHOICE, CITIES, text) == read
 
 
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("Paris is in France.\n**Answer:**\n\nB", "Rome"),
+        ("### Final answer\n(b) Rome\n", "Rome"),
+        ("ANSWER =\nRome", "Rome"),
+        ("Answer: A\nNo.\nAnswer:\nB", None),
+        ("Answer:\nB\nA", None),
+        ("Answer:\nParis is in France.\nSo it must be Rome.", None),
+    ],
+)
+def test_a_choice_below_its_label_is_read(text: str, read: str | None) -> None:
+    trace = parse_task_trace(Answer("k", Outcome.OK, text), CHOICE, "m", CITIES.cell, 0, "text")
+    assert (trace.answer, trace.outcome) == (read, Outcome.UNPARSED if read is None else Outcome.OK)
+
+
 @settings(max_examples=200)
 @given(
     st.integers(-(10**6), 10**6),
