@@ -374,6 +374,6 @@ def test_a_point_is_read_where_another_number_of_its_column_has_decimals(tmp_pat
     assert [cell.score for cell in load_survey(tmp_path / "t.csv").cells] == [1.0, -0.25]
 
 
-def test_a_point_is_read_beside_commas_that_separate_thousands(tmp_path: Path) -> None:
+def test_a_point_is_a_decimal_where_commas_separate_thousands(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(text(rows=[("Peru", "war", "0.125", '"1,000"'), ("Japan", "war", "1.000", "900")]))
     assert [(cell.score, cell.n) for cell in load_survey(tmp_path / "t.csv").cells] == [(0.125, 1000), (1.0, 900)]

@@ -103,7 +103,7 @@ def test_the_third_quartile_of_a_task_is_of_the_scores_of_its_answers(db: Databa
     assert quartile.n == 3
 
 
-def test_without_judges_none_is_said_to_settle_conflicts(db: Database, report: Report) -> None:
+def test_without_judges_the_settled_shares_are_missing(db: Database, report: Report) -> None:
     audit = populate(db)
     source = load_source(db, audit.name)
     assert source.config is not None
