@@ -83,7 +83,9 @@ class ConflictQuery:
             is_same_pair = sa.and_(wins.c.left == conflict.c.left, wins.c.right == conflict.c.right)
             self.from_clause = self.from_clause.outerjoin(wins, is_same_pair)
         skipped = _select_skipped(audit_id, rater, selected_only=selected_only)
-        self._is_skipped = sa.select(sa.literal(1)).where(_has_content_of(conflict, skipped)).exists()
+        # Joined: SQLite would look through all skips for each conflict.
+        self.from_clause = self.from_clause.outerjoin(skipped, _has_content_of(conflict, skipped))
+        self._is_skipped = skipped.c.country.is_not(None)
         self._is_cell_known = _knows_cell(audit_id, rater, conflict)
         self._gap = sa.func.abs(conflict.c.score_left - conflict.c.score_right)
         self._distance = sa.func.coalesce(self._gap, MAX_GAP)
@@ -257,7 +259,8 @@ def _select_skipped(audit_id: int, rater: str, *, selected_only: bool) -> CTE:
     if selected_only:
         last_ids = last_ids.where(_is_selected(content_columns[: len(CONFLICT_KEY_COLUMNS)]))
     is_last = rating.c.id.in_(last_ids.group_by(*content_columns))
-    return sa.select(*content_columns).where(is_last, rating.c.decision == Decision.SKIP.value).cte("skips")
+    query = sa.select(*content_columns).where(is_last, sa.not_(resolves_conflict(rating.c.decision)))
+    return query.distinct().cte("skips")  # without DISTINCT, SQLite computes all skips again for each conflict
 
 
 def select_current_ratings(audit_id: int, *, selected_only: bool = False) -> CTE:
