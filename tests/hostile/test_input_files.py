@@ -28,12 +28,13 @@ ACTING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202
 
 
 def assert_refused(command: CommandOutput, *expected_words: str) -> None:
-    """Check that a command refused its input in one line that names the fault and says how to fix it."""
+    """Check that a command refused its input in a line for each fault, which is named, and says how to fix it."""
     assert command.returncode in (1, 2), command
     assert command.stdout == ""
     line = command.stderr.removesuffix("\n")
-    assert line.startswith("auditor: "), line
-    assert "\n" not in line
+    first_line, *other_lines = line.split("\n")
+    assert first_line.startswith("auditor: "), line
+    assert all(other_line.startswith("  also: ") for other_line in other_lines), line
     assert len(line) < 2000
     assert not FOREIGN.search(line), line
     assert not ACTING.search(line), line
