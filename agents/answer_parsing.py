@@ -123,10 +123,11 @@ _LABEL_LINE = re.compile(
 )
 """A heading, or a label before a line break: what it names is the next line."""
 MAX_LABEL_CHARS = 80
+"""Longer lines are no labels."""
 _NUMBER_LINE = re.compile(rf"^{_OPENING_MARKS}{_DECIMAL}[\s*_`\"'”$\\)\]}}]*$")
 
 
-def join_labels(text: str) -> str:
+def _join_labels(text: str) -> str:
     """Write a score or an answer that stands below its label beside it, as in "**Score:**", an empty line, and "0.4".
 
     A score is a number alone on its line, and not followed by another one; an answer is the last line.
@@ -138,12 +139,11 @@ def join_labels(text: str) -> str:
         if len(lines[index]) > MAX_LABEL_CHARS or (match := _LABEL_LINE.match(to_ascii(lines[index]))) is None:
             continue
         later = [to_ascii(lines[later_index]) for later_index in filled[position + 1 : position + 3]]
-        is_score = match["label"].lower() == "score"
-        if (
-            [bool(_NUMBER_LINE.match(line)) for line in later] in ([True], [True, False])
-            if is_score
-            else len(later) == 1
-        ):
+        if match["label"].lower() == "score":
+            is_joined = [bool(_NUMBER_LINE.match(line)) for line in later] in ([True], [True, False])
+        else:
+            is_joined = len(later) == 1
+        if is_joined:
             joined.append((index, end, f"{match['label']} = {lines[end].strip()}"))
     for index, end, line in reversed(joined):
         lines[index : end + 1] = [line]
@@ -169,7 +169,7 @@ def parse_trace(
     """
     score, text, outcome = None, answer.text, answer.outcome
     if text is not None and outcome in (Outcome.OK, Outcome.TRUNCATED):
-        visible_text = strip_thinking(text) if mode == "structured" else join_labels(strip_thinking(text))
+        visible_text = strip_thinking(text) if mode == "structured" else _join_labels(strip_thinking(text))
         score, text = _read_score(text, visible_text, mode, language, request, is_complete=outcome is Outcome.OK)
         if score is not None:
             outcome, score = Outcome.OK, score + 0.0  # turns -0.0 into 0.0, as SQLite does and PostgreSQL does not
@@ -338,7 +338,7 @@ def parse_task_trace(
                 _parse_structured(task, item, text, request) if outcome is Outcome.OK else (None, visible_text)
             )
         else:
-            visible_text = join_labels(visible_text)
+            visible_text = _join_labels(visible_text)
             complete_lines = visible_text if outcome is Outcome.OK else visible_text[: visible_text.rfind("\n") + 1]
             canonical, text = (
                 parse_answer_line(task, item, complete_lines),

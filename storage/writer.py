@@ -221,8 +221,8 @@ COMMIT_INTERVAL_S = 0.025
 """Seconds from one transaction to the next one with answers, which are collected meanwhile.
 
 The 20 messages of a transaction to a server and back take as much CPU time as the rows of ten answers; a transaction of
-SQLite, whose answers lie in pages of their own, as much as those of two. There, it is waited only if the transaction
-before had several jobs: a run that sends one call at a time would be slower.
+SQLite, whose answers lie in pages of their own, as much as those of two. With SQLite, the writer waits only if the
+transaction before had several jobs: otherwise a run that sends one call at a time would be slower.
 """
 
 

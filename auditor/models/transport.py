@@ -287,8 +287,9 @@ async def _read_body(response: httpx.Response) -> bytes:
         async for chunk in response.stream:
             chunks.append(chunk)
     except httpx.ReadError:
+        body = b"".join(chunks).removeprefix(codecs.BOM_UTF8)
         with suppress(UnreadableResponse):
-            parse_json_object(body := b"".join(chunks).removeprefix(codecs.BOM_UTF8))
+            parse_json_object(body)
             return body
         raise
     finally:
