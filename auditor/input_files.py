@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, TextIO
 
 from auditor.errors import AuditorError, did_you_mean
+from auditor.text_safety import LONE_SURROGATE
 
 LIMIT_OPTION = "--input-limit-factor"
 """The program's option that multiplies all limits of `InputLimits`."""
@@ -80,7 +81,6 @@ MAX_INTEGER = 2**63 - 1
 """Limit of an integer in TOML, and in a database column."""
 UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 SAVE_AS_UTF8 = "Save it as UTF-8 text."
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _KEY_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
 _LONG_KEY = re.compile(rf"(?:^|[\[{{,])[ \t]*+(?:{_KEY_PART}\.[ \t]*+){{{MAX_DEPTH}}}", re.MULTILINE)
 """A dotted key of `MAX_DEPTH` parts or more: tomllib's memory is quadratic in them (40 GB for a key of 200 kB)."""
@@ -347,7 +347,7 @@ def require_storable(data: Any, source: str, error_class: type[AuditorError]) ->
             if isinstance(value, int) and not -MAX_INTEGER <= value <= MAX_INTEGER:
                 raise _integer_too_large(source, error_class)
             for text in value if isinstance(value, dict) else (value,):
-                if isinstance(text, str) and ("\0" in text or _SURROGATE.search(text)):
+                if isinstance(text, str) and ("\0" in text or LONE_SURROGATE.search(text)):
                     defect = "a NUL character" if "\0" in text else "an incomplete character (a lone surrogate)"
                     raise error_class(f"{source}: a string contains {defect}.", "Remove its escape sequence.")
         level = _nested_values(level)

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import json
 import operator
+import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, TypeVar, cast
@@ -17,6 +18,8 @@ _CONTROL_PICTURES_START = 0x2400
 _DELETE, _DELETE_PICTURE = 0x7F, "\u2421"
 _FORMULA_STARTS = frozenset("=+-@\t\r＝＋－＠")
 """The full-width forms are formulas in East Asian editions of spreadsheets."""
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+"""Half of a pair in UTF-16, which UTF-8 cannot hold: no database or request takes it."""
 MAX_SHOWN_LENGTH = 60
 """Number of characters of a name or a value that a message shows."""
 

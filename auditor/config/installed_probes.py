@@ -36,6 +36,7 @@ from auditor.probe_interface import (
     Reading,
     Unit,
 )
+from auditor.text_safety import LONE_SURROGATE
 
 if TYPE_CHECKING:
     from auditor.config.audit import AuditConfig
@@ -47,7 +48,6 @@ FOLDERS = [Path(__file__).parent.parent / "probes"]
 NAME_PATTERN = re.compile(r"[a-z][a-z0-9_]{0,49}")
 RESERVED_NAMES = frozenset({"direct", "logprob", "review"})
 """Names of tables under `[probes]` that no probe can use."""
-LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 ROLES = get_args(get_type_hints(Message)["role"])
 """Roles of messages of a chat."""
 T = TypeVar("T")

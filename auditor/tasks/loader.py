@@ -11,6 +11,7 @@ from auditor.domain import OPTION_LETTERS, AnswerKind, Survey, SurveyCell, Task,
 from auditor.errors import ConfigError, ImportFileError, pluralize
 from auditor.surveys.row_reader import TextRow, read_rows
 from auditor.tasks.answers import canonical_answer, parse_number
+from auditor.text_safety import LONE_SURROGATE
 
 REQUIRED_COLUMNS, OPTIONAL_COLUMNS = ("id", "question"), ("context", "truth", "options")
 OPTION_SEPARATOR = "|"
@@ -112,7 +113,7 @@ def _parse_item(task: Task, row: TextRow, shared_options: Sequence[str] | None) 
     if len(cells["id"]) > MAX_ID_LENGTH:
         raise ImportFileError(f"{row.location}: the id has more than {MAX_ID_LENGTH} characters.", "Use a shorter id.")
     for name, text in cells.items():
-        if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
+        if not text.isascii() and LONE_SURROGATE.search(text):
             raise row.make_cell_error(
                 name, "an incomplete character (a lone surrogate)", "Save the file as UTF-8 again."
             )
