@@ -254,41 +254,52 @@ class Gateway:
         over_budget = ProviderReply(Answer(call.key, Outcome.OVER_BUDGET, error=OVER_BUDGET_ERROR), None)
         if not self.budget.allows(self.budget.estimate_max_cost(call, connection.price, capability)):
             return over_budget
-        if (reply := await self._send_in_slot(connection, call, capability, progress)) is not WITHOUT_ROOM:
-            return reply
-        # One call at a time: the others would take slots that they cannot use.
-        async with self._budget_lock:
-            while reply is WITHOUT_ROOM:
-                if not await self._wait_for_room(connection, call, capability):
-                    return over_budget
-                reply = await self._send_in_slot(connection, call, capability, progress)
+        reply = await self._send_in_slot(connection, call, capability, progress)
+        while reply is WITHOUT_ROOM:
+            # One call at a time waits for room, and reserves it before its slot: no slot is held for want of room.
+            async with self._budget_lock:
+                reserved_usd = await self._reserve_room(connection, call, capability)
+            if reserved_usd is None:
+                return over_budget
+            self._n_in_flight += 1  # for the others, its reservation is as good as a request
+            try:
+                reply = await self._send_in_slot(connection, call, capability, progress, reserved_usd)
+            finally:
+                self._n_in_flight -= 1
         return reply
 
-    async def _wait_for_room(self, connection: ModelConnection, call: Call, capability: Capability) -> bool:
-        """Wait while only requests in flight leave no room in the budget: most of them cost less than is reserved.
+    async def _reserve_room(self, connection: ModelConnection, call: Call, capability: Capability) -> float | None:
+        """Wait while only other calls' reservations leave no room in the budget: most cost less than is reserved.
 
         Returns:
-            Whether there is room, or the run is stopped.
+            The amount in US dollars that is now reserved for the call, 0 if the run is stopped; None without room.
         """
         while not self._stop_event.is_set():
             # Estimated again: the server may have exceeded its limits since.
             estimated_usd = self.budget.estimate_max_cost(call, connection.price, capability)
-            if self.budget.has_room(estimated_usd):
-                break
+            if self.budget.reserve(estimated_usd):
+                return estimated_usd
             if not self._n_in_flight or not self.budget.allows(estimated_usd):
-                return False
+                return None
             await asyncio.sleep(BUDGET_POLL_INTERVAL_S)
-        return True
+        return 0.0
 
     async def _send_in_slot(
-        self, connection: ModelConnection, call: Call, capability: Capability, progress: CallProgress
+        self,
+        connection: ModelConnection,
+        call: Call,
+        capability: Capability,
+        progress: CallProgress,
+        reserved_usd: float = 0.0,
     ) -> ProviderReply | None:
         """Send one request in the model's next slot; returns and raises as `_send_when_allowed`.
 
-        Returns `WITHOUT_ROOM` in place of a reply if the budget has no room for the request at present.
+        Returns `WITHOUT_ROOM` in place of a reply if the budget has no room for the request at present. The amount
+        that was reserved for the wait is released.
         """
         tokens = estimate_max_tokens(call, capability)
         async with connection.request_slot(call.purpose.priority, tokens, progress.deadline) as slot:
+            self.budget.settle_reservation(reserved_usd, None)
             if slot is None or connection.blocked_answer(call) is not None or self._stop_event.is_set():
                 return None
             # Estimated again: the server may have exceeded its limits since.

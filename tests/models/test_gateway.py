@@ -19,7 +19,7 @@ from auditor.domain import Answer, Call, Message, Outcome, Purpose
 from auditor.error_messages import how_to_fix
 from auditor.errors import ConfigError, ModelSetupError, RunInterrupted
 from auditor.models import litellm_client
-from auditor.models.dispatch import REPLIES_ADAPTER, WorkerReply
+from auditor.models.dispatch import REPLIES_ADAPTER, LocalDispatcher, WorkerReply
 from auditor.models.gateway import Gateway
 from auditor.models.provider_request import ProviderReply as Answered
 from auditor.storage import ledger
@@ -306,6 +306,32 @@ async def test_a_call_waits_for_requests_in_flight_that_leave_no_room_in_the_bud
         answers = await asyncio.gather(*(gateway.complete(call(i)) for i in range(5)))
         assert gateway.budget.spent_usd == 100.0
     assert [a.outcome for a in answers] == [Outcome.OK] * 5
+
+
+async def test_calls_that_waited_for_room_in_the_budget_are_sent_together(server: FakeServer) -> None:
+    """Eight calls cost 20 USD each, and 50 are reserved for each: after four at once, 230 USD leave room for two."""
+    n_in_flight = []
+
+    class CountingDispatcher(LocalDispatcher):
+        """Sends requests, and records how many are in flight with each."""
+
+        async def send(self, *args: Any) -> Answered:
+            open_requests.append(1)
+            n_in_flight.append(len(open_requests))
+            await asyncio.sleep(0.1)
+            try:
+                return await super().send(*args)
+            finally:
+                open_requests.pop()
+
+    open_requests: list[int] = []
+    model = model_section(server, concurrency=8, price={"input": 0.0, "output": 1e6})
+    limits = LimitsSection(budget_usd=230.0)
+    async with closing(Gateway([model], limits, dispatcher=CountingDispatcher([model]))) as gateway:
+        answers = await asyncio.gather(*(gateway.complete(call(i)) for i in range(8)))
+        assert gateway.budget.spent_usd == 160.0
+    assert [a.outcome for a in answers] == [Outcome.OK] * 8
+    assert (max(n_in_flight), n_in_flight[6] >= 2) == (4, True)
 
 
 def test_a_missing_key_is_an_error_before_anything_else(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
