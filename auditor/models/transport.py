@@ -1,4 +1,4 @@
-"""HTTP transport for all requests to providers: limits the size of responses, refuses compression and redirects.
+"""HTTP transport for all requests to providers: limits the size of responses, also unpacked, and refuses redirects.
 
 A response must not exhaust this process's memory: 450 KB of gzip unpack to 100 MB. litellm creates its HTTP clients by
 `AsyncHTTPHandler.create_async_transport` (Anthropic, Gemini, Bedrock, OpenAI, …), or is given one (OpenAI's SDK, for
@@ -8,10 +8,12 @@ received, and counts requests, so that no library's own retry goes unnoticed.
 
 from __future__ import annotations
 
+import asyncio
 import codecs
 import json
 import math
 import time
+import zlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from contextvars import ContextVar
@@ -27,6 +29,12 @@ MAX_RESPONSE_BYTES = 8_000_000
 """Largest body of one response; a larger one raises `UnacceptableExchange`."""
 UNCOMPRESSED_ENCODINGS = frozenset({"", "identity", "none", "utf-8", "utf8"})
 """Values of the header content-encoding of bodies that are not compressed; some servers send a charset there."""
+ZLIB_ENCODINGS = frozenset({"gzip", "x-gzip", "deflate"})
+"""Compressions that are unpacked: some gateways compress every response, though no compression is accepted."""
+ZLIB_HEADER_BITS = 32 + zlib.MAX_WBITS
+"""For `zlib.decompressobj`: the data say by their header whether they are gzip or zlib."""
+MAX_SILENCE_S = 2.0
+"""How long more bytes are awaited after a whole JSON object, from a server that does not end its response."""
 CREDENTIAL_HEADERS = ("authorization", "x-api-key", "api-key", "x-goog-api-key", "x-amz-security-token")
 AWS_SIGNATURE_SCHEME = "AWS4-HMAC-SHA256"
 """Start of an `Authorization` header that holds a signature of this one request, and no secret."""
@@ -139,24 +147,42 @@ SERVER_STUB: ContextVar[ServerStub | None] = ContextVar("stand_in", default=None
 
 
 class _BoundedStream(httpx.AsyncByteStream):
-    """A response's body that raises `UnacceptableExchange` once it is too large; an error's body is shortened.
+    """A response's body, unpacked, that raises `UnacceptableExchange` once it is too large; an error's is shortened.
 
     Only the first `MAX_RECORDED_BYTES` of an error's body are passed on: litellm searches the whole text of an error
     some fifty times, which takes a second for 8 MB.
     """
 
-    def __init__(self, body: httpx.AsyncByteStream, exchange: HttpExchange) -> None:
-        """Store the response's body, and the record that its bytes are counted in."""
+    def __init__(self, body: httpx.AsyncByteStream, exchange: HttpExchange, *, is_packed: bool) -> None:
+        """Store the response's body, the record that its bytes are counted in, and whether zlib can unpack it."""
         self._body = body
         self._exchange = exchange
+        self._unpacker = zlib.decompressobj(ZLIB_HEADER_BITS) if is_packed else None
+
+    def _unpack(self, chunk: bytes) -> bytes:
+        """Unpack a chunk, no further than one byte above the limit.
+
+        Raises:
+            UnreadableResponse: it is damaged.
+        """
+        if self._unpacker is None:
+            return chunk
+        try:
+            return self._unpacker.decompress(
+                chunk, self._exchange.max_response_bytes - self._exchange.response_size + 1
+            )
+        except zlib.error:
+            raise UnreadableResponse("damaged compressed data") from None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         """Yield the body's chunks and record them.
 
         Raises:
             UnacceptableExchange: the body is larger than `max_response_bytes`.
+            UnreadableResponse: it is compressed, and damaged.
         """
-        async for chunk in self._body:
+        async for received_chunk in self._body:
+            chunk = self._unpack(received_chunk)
             self._exchange.receive_chunk(chunk)
             if self._exchange.response_size > self._exchange.max_response_bytes:
                 raise UnacceptableExchange(
@@ -181,7 +207,8 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         """Send one request and record it in this task's `HttpExchange`.
 
         Raises:
-            UnacceptableExchange: the host is a metadata service, or the response is compressed or a redirect.
+            UnacceptableExchange: the host is a metadata service, or the response is a redirect, too large, or
+                compressed in a way that is not read.
             ServerUnreachable: no connection could be made.
             UnreadableResponse: a successful response is not a JSON object.
         """
@@ -214,13 +241,15 @@ class GuardedTransport(httpx.AsyncBaseTransport):
             raise RedirectRefused(
                 "the server redirected the request to another address, and redirects are not followed"
             )
-        encoding = response.headers.get("content-encoding", "identity")
-        if not {name.strip().lower() for name in encoding.split(",")} <= UNCOMPRESSED_ENCODINGS:
+        encoding = response.headers.get("content-encoding", "")
+        encodings = {name.strip().lower() for name in encoding.split(",")} - UNCOMPRESSED_ENCODINGS
+        if len(encodings) > 1 or not encodings <= ZLIB_ENCODINGS:
             await response.aclose()
             raise UnacceptableExchange(f"the answer is compressed ({redact(encoding)[:20]!r}), which was not requested")
+        response.headers.pop("content-encoding", None)  # it is unpacked here
         exchange.body_start = bytearray()
         assert isinstance(response.stream, httpx.AsyncByteStream)
-        response.stream = _BoundedStream(response.stream, exchange)
+        response.stream = _BoundedStream(response.stream, exchange, is_packed=bool(encodings))
         return response if exchange.is_streamed else await _read_response(response, current_exchange)
 
     async def _forward_request(self, request: httpx.Request, exchange: HttpExchange) -> httpx.Response:
@@ -269,6 +298,7 @@ async def _read_response(response: httpx.Response, exchange: HttpExchange | None
                 body = body.decode(charset).encode()
                 response.headers = httpx.Headers({"content-type": "application/json"})
         exchange.json_body = parse_json_object(body)
+        body = body.decode("utf-8", "replace").encode()  # as it is parsed
     read_response = httpx.Response(response.status_code, headers=response.headers, content=body)
     if read_response.headers.get("content-type") == "application/json":
         read_response.encoding = "utf-8"  # JSON is always UTF-8; httpx would detect the encoding of each response
@@ -276,25 +306,36 @@ async def _read_response(response: httpx.Response, exchange: HttpExchange | None
 
 
 async def _read_body(response: httpx.Response) -> bytes:
-    """Read a response's body, also one whose connection was closed before its announced end, if it is whole JSON.
+    """Read a response's body, also one whose server does not end it as announced, if it is whole JSON.
 
-    Some servers announce too long a body, or send no last chunk. A JSON object that is cut off is none, so one that
-    can be read was sent in full.
+    Some servers announce too long a body, send no last chunk, or leave the connection open. A JSON object that is cut
+    off is none, so one that can be read was sent in full.
     """
     assert isinstance(response.stream, httpx.AsyncByteStream)
-    chunks: list[bytes] = []
+    chunks, stream = [b""], aiter(response.stream)
     try:
-        async for chunk in response.stream:
-            chunks.append(chunk)
-    except httpx.ReadError:
-        body = b"".join(chunks).removeprefix(codecs.BOM_UTF8)
-        with suppress(UnreadableResponse):
-            parse_json_object(body)
-            return body
-        raise
+        while True:
+            # Parsed only if its end is that of an object; a body that is not JSON has no time limit of its own.
+            may_be_whole = chunks[-1].rstrip().endswith(b"}") and _is_json_object(b"".join(chunks))
+            async with asyncio.timeout(MAX_SILENCE_S if may_be_whole else None):
+                chunks.append(await anext(stream))
+    except StopAsyncIteration:
+        pass
+    except (TimeoutError, httpx.ReadError):
+        if not _is_json_object(b"".join(chunks)):
+            raise
     finally:
         await response.aclose()
     return b"".join(chunks)
+
+
+def _is_json_object(body: bytes) -> bool:
+    """Whether a body is a whole JSON object."""
+    try:
+        parse_json_object(body.removeprefix(codecs.BOM_UTF8))
+    except UnreadableResponse:
+        return False
+    return True
 
 
 def refused_address_message(host: str) -> str:
@@ -338,19 +379,19 @@ def _never_connected(error: httpx.TransportError) -> bool:
 
 
 def parse_json_object(data: bytes) -> dict[str, Any]:
-    """Parse a body as a JSON object.
+    """Parse a body as a JSON object; a byte of a text that is not UTF-8 becomes U+FFFD, and loses no answer.
 
     Raises:
         UnreadableResponse: it is not one; the message names what it is instead.
     """
+    text = data.decode("utf-8", "replace")
     try:
-        parsed = json.loads(data.decode("utf-8"))
-    except UnicodeDecodeError:
-        raise UnreadableResponse("text that is not UTF-8") from None
+        parsed = json.loads(text)
     except RecursionError:
         raise UnreadableResponse("JSON with too many nested levels") from None
     except json.JSONDecodeError:
-        raise UnreadableResponse("text that is not JSON" if data.strip() else "an empty body") from None
+        reason = "text that is not JSON" if text.encode() == data else "text that is not UTF-8"
+        raise UnreadableResponse(reason if data.strip() else "an empty body") from None
     except ValueError:
         raise UnreadableResponse("JSON with a number that has too many digits") from None
     if not isinstance(parsed, dict):

@@ -25,8 +25,9 @@ COUNT = 1000 if EVERYTHING else 40
 BUDGET_USD = COUNT * 0.004
 """US dollars; not enough for all cases."""
 GROUPS = 5
-WRITTEN = {str(JUDGEMENT["norms"]), json.dumps(JUDGEMENT["norms"])[1:-1]}
-"""Text that the model wrote, plain and as a JSON escape."""
+NORMS = str(JUDGEMENT["norms"])
+WRITTEN = {NORMS, json.dumps(NORMS)[1:-1], NORMS.encode("latin-1", "replace").decode("utf-8", "replace")}
+"""Text that the model wrote, plain, as a JSON escape, and with U+FFFD in place of bytes that are not UTF-8."""
 VALUES: dict[str, tuple[str, ...]] = {
     "protocol": axes.CHATS, "status": ("200",) * 15 + axes.ERRORS + axes.REDIRECTS,
     "headers": axes.TYPES * 5 + axes.LYING + tuple(wait for wait in axes.WAITS if wait != "wait-day"),
@@ -38,7 +39,7 @@ VALUES: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 NEVER_OK: dict[str, tuple[str, ...]] = {
     "status": (*axes.ERRORS, *axes.REDIRECTS),
-    "headers": ("gzip", "shorter"),
+    "headers": ("shorter",),
     "body": ("prose", "refusal", "blank", "null-message", *axes.WITHOUT_TEXT, *axes.UNREADABLE, *axes.ERROR_BODIES),
     "finish": ("cut", "CUT", "refused", "REFUSED", "failed"),
     "timing": (*axes.SILENT, "broken"),

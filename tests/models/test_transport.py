@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import zlib
 
 import httpx
 import pytest
@@ -26,6 +28,7 @@ async def test_a_redirect_is_not_followed(server: FakeServer, status: int) -> No
 
 
 BODY = json.dumps(completion("hello").body).encode()
+GZIP_BODY = gzip.compress(BODY)
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
 READABLE: dict[str, tuple[bytes, ...]] = {
     "a header in UTF-8": (HEAD, "x-city: Köln\r\n".encode(), b"content-length: %d\r\n\r\n" % len(BODY), BODY),
@@ -41,6 +44,8 @@ READABLE: dict[str, tuple[bytes, ...]] = {
     ),
     "too large a length": (HEAD, b"content-length: %d\r\n\r\n" % (len(BODY) + 1), BODY),
     "a byte order mark": (HEAD, b"content-length: %d\r\n\r\n\xef\xbb\xbf" % (len(BODY) + 4), BODY),
+    "gzip": (HEAD, b"content-encoding: gzip\r\ncontent-length: %d\r\n\r\n" % len(GZIP_BODY), GZIP_BODY),
+    "deflate": (HEAD, b"content-encoding: Deflate\r\n\r\n", zlib.compress(BODY)),
     "no last chunk": (HEAD, b"transfer-encoding: chunked\r\n\r\n%x\r\n" % len(BODY), BODY, b"\r\n"),
 }
 """Responses with a whole answer that was paid for, and an odd frame, as bytes of the wire."""
@@ -51,6 +56,22 @@ async def test_a_whole_answer_in_an_odd_frame_is_read_at_once(server: FakeServer
     server.script = lambda _: Reply(wire=(b"".join(READABLE[frame]),))
     [read_answer] = await ask(model_section(server), call())
     assert (read_answer.outcome, read_answer.text, len(server.requests)) == (Outcome.OK, "hello", 1), read_answer.error
+
+
+@pytest.mark.parametrize("frame", [b"content-length: %d\r\n\r\n" % (len(BODY) + 1), b"\r\n"])
+async def test_a_whole_answer_whose_connection_stays_open_is_read(
+    server: FakeServer, frame: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, "MAX_SILENCE_S", 0.2)
+    server.script = lambda _: Reply(wire=(HEAD + frame + BODY[:20], 0.4, BODY[20:], 30.0))
+    [read_answer] = await ask(model_section(server), call())
+    assert (read_answer.outcome, read_answer.text, len(server.requests)) == (Outcome.OK, "hello", 1), read_answer.error
+
+
+async def test_a_byte_that_is_not_utf8_is_replaced_in_a_text(server: FakeServer) -> None:
+    server.script = lambda _: Reply(raw=BODY.replace(b"hello", b"caf\xe9"))
+    [read_answer] = await ask(model_section(server), call())
+    assert (read_answer.outcome, read_answer.text, len(server.requests)) == (Outcome.OK, "caf\ufffd", 1)
 
 
 async def test_an_answer_whose_connection_is_closed_too_early_is_none(server: FakeServer) -> None:

@@ -379,7 +379,7 @@ def iter_json_lines(file: IO[bytes]) -> Iterator[dict[str, Any] | None]:
         if not line.strip():
             continue
         try:
-            parsed_line = json.loads(line)
+            parsed_line = json.loads(line.decode("utf-8", "replace"))  # a stray byte in a text loses no answer
         except (ValueError, RecursionError):
             parsed_line = None
         yield parsed_line if isinstance(parsed_line, dict) else None

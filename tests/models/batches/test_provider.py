@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -10,7 +11,7 @@ import pytest
 from aiohttp import web
 
 from auditor.errors import ModelSetupError
-from auditor.models.batches.provider import BatchClient
+from auditor.models.batches.provider import BatchClient, iter_json_lines
 from auditor.models.litellm_client import close_http_clients
 from tests.support.fake_batches import FakeBatches
 from tests.support.fake_server import FakeServer
@@ -32,3 +33,8 @@ async def test_a_full_disk_is_named_and_not_taken_for_the_provider(full_file: IO
         finally:
             await close_http_clients()
     assert "Free space there" in str(caught.value)
+
+
+def test_a_byte_that_is_not_utf8_loses_no_line() -> None:
+    lines = io.BytesIO(b'{"text": "caf\xe9"}\n{"cut": \n')
+    assert list(iter_json_lines(lines)) == [{"text": "caf\ufffd"}, None]
