@@ -13,6 +13,7 @@ from auditor import bootstrap, run_audit
 from auditor.errors import AuditorError
 from tests.support.audit_configs import config
 from tests.support.fake_server import FakeServer, Reply, Request, answer
+from tests.support.patience import PATIENCE_S
 
 CONTRARY_ENVIRONMENT = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "False", "LITELLM_MODE": "DEV", "LANGSMITH_TRACING": "true",
@@ -124,7 +125,9 @@ def test_loading_a_survey_needs_no_numpy() -> None:
     code = (
         'import sys; from auditor.surveys import load_survey; load_survey("wvs7-sample"); print("numpy" in sys.modules)'
     )
-    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    completed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE_S
+    )
     assert completed.stdout.strip() == "False"
 
 

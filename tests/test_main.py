@@ -17,6 +17,7 @@ from auditor import __main__ as program
 from auditor.__main__ import UNEXPECTED_ERROR_PREFIX
 from auditor.errors import SurveyError
 from tests.support.cli_runner import auditor
+from tests.support.patience import PATIENCE_S
 
 COMMAND = ["surveys", "list"]
 
@@ -133,7 +134,7 @@ def shell(line: str, folder: Path, **env: str) -> subprocess.CompletedProcess[st
     """Run a line of bash in which `$auditor` is the program."""
     program = f"{sys.executable} -m auditor"
     return subprocess.run(
-        ["bash", "-c", line], capture_output=True, text=True, cwd=folder, timeout=300, check=False,
+        ["bash", "-c", line], capture_output=True, text=True, cwd=folder, timeout=PATIENCE_S, check=False,
         env=os.environ | {"auditor": program} | env,
     )  # fmt: skip
 
@@ -206,7 +207,9 @@ for words in {COMMANDS!r}:
         except SystemExit as ended:
             print(ended.code, file=sys.stderr)
 """
-    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=300)
+    completed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=PATIENCE_S
+    )
     assert completed.returncode == 0
     lines = completed.stderr.splitlines()
     assert len(lines) == 2 * len(COMMANDS)

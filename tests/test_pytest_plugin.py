@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tests.support.audit_configs import FOUR_CELLS, KEY, KEY_VARIABLE, config
 from tests.support.fake_server import FakeServer
+from tests.support.patience import PATIENCE_S
 
 SESSION = """
 def test_it_runs(audit_of):
@@ -36,7 +37,7 @@ def test_a_session_with_the_plugin(server: FakeServer, tmp_path: Path) -> None:
         [sys.executable, "-m", "pytest", "-q", "-p", "auditor.pytest_plugin", "-p", "no:cacheprovider"], cwd=tmp_path,
         env={**os.environ, KEY_VARIABLE: KEY, "PYTHONPATH": str(Path(__file__).parent.parent),
              "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-        capture_output=True, text=True, timeout=300,
+        capture_output=True, text=True, timeout=PATIENCE_S,
     )  # fmt: skip
     assert "2 passed" in completed.stdout, completed.stdout + completed.stderr
     assert "1 failed" in completed.stdout

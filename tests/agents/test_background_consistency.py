@@ -24,6 +24,7 @@ from auditor.storage.database import Database, open_database
 from auditor.storage.hash_chain import verify_chain
 from auditor.storage.records import save_records
 from tests.support.fixed_address import WordEncoder
+from tests.support.patience import PATIENCE_S
 
 TEXTS: dict[CellKey, dict[str, list[str]]] = {
     ("m", Cell("Japan", str(topic))): {
@@ -184,8 +185,8 @@ async def test_it_can_be_closed_while_cells_wait_and_nobody_waits_for_them(db: D
     closing = asyncio.create_task(consistency.close())
     await asyncio.sleep(0.05)
     encoder.may_encode.set()
-    await asyncio.wait_for(closing, 30)
-    assert await asyncio.wait_for(computing, 30) == {}
+    await asyncio.wait_for(closing, PATIENCE_S)
+    assert await asyncio.wait_for(computing, PATIENCE_S) == {}
     assert len(encoder.batches) <= 1
 
 

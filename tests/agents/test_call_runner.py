@@ -23,6 +23,7 @@ from auditor.storage import audits, hash_chain, ledger
 from auditor.storage.database import Database, open_database
 from tests.support.audit_configs import config
 from tests.support.fake_server import FakeServer, Reply, Request, answer
+from tests.support.patience import PATIENCE_S
 
 CALLS = 120
 
@@ -71,7 +72,7 @@ def test_while_some_wait_for_the_disk_others_go_out(
     monkeypatch.setattr(LocalDispatcher, "send", watched)
 
     async def work(context: RunContext) -> dict[str, Answer]:
-        return await asyncio.wait_for(run_calls(context, "direct", calls), 60)
+        return await asyncio.wait_for(run_calls(context, "direct", calls), PATIENCE_S)
 
     with open_database(storage) as db:
         survey = load_planned_survey(audit)

@@ -13,6 +13,7 @@ import pytest
 from auditor.agents.cell_schedule import CellSchedule, Lane, Role, Step, Task
 from tests.support.audit_configs import config
 from tests.support.known import known
+from tests.support.patience import PATIENCE_S
 
 URL = "http://127.0.0.1:9/v1"
 
@@ -43,7 +44,7 @@ async def work_alone(schedule: CellSchedule, lane: Lane, n_steps: int) -> list[S
     """Take and complete some steps of a lane, which are there."""
     steps = []
     for _ in range(n_steps):
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             step = await schedule.take(lane)
         assert step is not None
         steps.append(step)
@@ -92,7 +93,7 @@ async def test_a_batch_is_reviewed_while_other_cells_are_asked_whatever_other_mo
 async def test_all_lanes_work_until_no_step_is_left() -> None:
     schedule = make_schedule(25, models=3)
     schedule.add_answers(0, 25)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         steps = await asyncio.gather(*(work_on(schedule, lane) for lane in schedule.lanes()))
     counts = Counter((step.task, step.author) for lane_steps in steps for step in lane_steps)
     names = [f"model-{letter}" for letter in "abc"]
@@ -142,7 +143,7 @@ async def test_reviews_wait_for_all_answers_of_their_author_with_batches_of_prov
 async def test_adaptive_panels_are_not_asked_by_lanes() -> None:
     schedule = make_schedule(2, models=5, panel={"adaptive": True})
     schedule.add_answers(0, 2)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         steps = await asyncio.gather(*(work_on(schedule, lane) for lane in schedule.lanes()))
     assert {step.task for lane_steps in steps for step in lane_steps} == {Task.ANSWER}
 
@@ -155,7 +156,7 @@ async def test_a_stopped_run_ends_lanes_that_wait() -> None:
     step = known(await schedule.take(answers("model-a")))
     stop_event.set()
     schedule.complete(step)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         assert await asyncio.gather(*waiting) == [None, None]
     assert await schedule.take(answers("model-b")) is None
     assert schedule.answers_complete.is_set()

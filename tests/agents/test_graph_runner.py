@@ -15,6 +15,7 @@ from tests.e2e.test_run import rate, stored
 from tests.support.audit_configs import config
 from tests.support.fake_server import FakeServer
 from tests.support.forked_commands import CONTEXT
+from tests.support.patience import PATIENCE_S
 
 ONE_CELL = {"source": "wvs7-sample", "countries": ["Germany"], "topics": ["divorce"]}
 
@@ -52,7 +53,7 @@ def test_a_new_process_resumes_an_audit_that_waits_for_a_person(server: FakeServ
             rate(url, conflict, Decision.LEFT)
         resumed = CONTEXT.Process(target=resume_after_review, args=("scripted",), kwargs={"storage": url})
         resumed.start()
-        resumed.join(120)
+        resumed.join(PATIENCE_S)
         assert resumed.exitcode == 0
         assert stored(url)["stage"] == stage
     run_audit(audit_config, storage=url)

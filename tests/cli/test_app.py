@@ -20,6 +20,7 @@ from auditor.storage.database import open_database
 from tests.support.audit_configs import FOUR_CELLS, KEY, KEY_VARIABLE, config
 from tests.support.cli_runner import auditor, fail, run, succeed
 from tests.support.fake_server import FakeServer
+from tests.support.patience import PATIENCE_S
 from tests.support.review_audit import save_review_audit
 
 ROOT: Any = get_command(build_app())
@@ -131,7 +132,7 @@ def test_the_module_runs_as_a_separate_process(tmp_path: Path) -> None:
     """The other tests run commands in this process; here a subprocess shows streams, exit code and traceback."""
     for arguments, exit_code in ((["--version"], 0), (["--debug", "report", "x"], 1)):
         command = [sys.executable, "-m", "auditor", *arguments]
-        process = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)
+        process = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=PATIENCE_S)
         assert process.returncode == exit_code, process.stderr
         assert bool(process.stdout) is (exit_code == 0)
         assert bool(process.stderr) is (exit_code != 0)

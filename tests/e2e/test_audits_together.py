@@ -20,6 +20,7 @@ from tests.support.audit_configs import config
 from tests.support.fake_server import FakeServer, Reply, Request, completion
 from tests.support.forked_commands import start
 from tests.support.killed_runs import ALL_FAULTS
+from tests.support.patience import PATIENCE_S
 
 AUDITS = [f"audit-{number}" for number in range(10 if ALL_FAULTS else 6)]
 ROUNDS = 20 if ALL_FAULTS else 1
@@ -39,7 +40,7 @@ def test_audits_started_together_finish(server: FakeServer, tmp_path: Path, monk
             Path(f"{name}.yaml").write_text(content, encoding="utf-8")
         runs = [start("run", f"{name}.yaml") for name in AUDITS]
         for run in runs:
-            _, stderr = run.communicate(timeout=300)
+            _, stderr = run.communicate(timeout=PATIENCE_S)
             assert run.returncode == 0, stderr
         with open_database("sqlite:///auditor.db") as db:
             assert {audit.name for audit in audits.load_audits(db)} == set(AUDITS)
@@ -72,7 +73,7 @@ def test_audits_that_ask_the_same_together_have_the_same_answers(
         Path(f"{name}.yaml").write_text(json.dumps(audit.model_dump(mode="json", exclude_none=True)), encoding="utf-8")
     runs = [start("run", f"{name}.yaml") for name in ("one", "two")]
     for run in runs:
-        _, stderr = run.communicate(timeout=300)
+        _, stderr = run.communicate(timeout=PATIENCE_S)
         assert run.returncode == 0, stderr
     assert {len(events) for events in arrivals.values()} == {2}
     with open_database("sqlite:///auditor.db") as db:

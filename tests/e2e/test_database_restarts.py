@@ -23,6 +23,7 @@ from tests.storage.test_database_errors_outages import end_sessions, hold_lock, 
 from tests.support.browser_review import wait_until
 from tests.support.fake_server import FakeServer, Reply, Request, answer
 from tests.support.forked_commands import start
+from tests.support.patience import PATIENCE_S
 from tests.support.postgres_server import Postgres, PostgresUnavailable, running
 from tests.support.stored_rows import count_attempts
 
@@ -89,7 +90,7 @@ def test_a_run_ends_if_another_one_began_while_its_server_restarted(server: Fake
                 end_sessions(postgres)
                 with suppress(StorageError), run_lock(other, "scripted"):  # the run may have been quicker
                     taken.set()
-                    release.wait(60)
+                    release.wait(PATIENCE_S)
 
     thread = threading.Thread(target=take_the_lock)
 
@@ -97,7 +98,7 @@ def test_a_run_ends_if_another_one_began_while_its_server_restarted(server: Fake
         if len(server.requests) >= 20 and not taken.is_set():
             if thread.ident is None:
                 thread.start()
-            assert taken.wait(60)
+            assert taken.wait(PATIENCE_S)
         return answer(request)
 
     server.script = script
@@ -151,12 +152,12 @@ def test_a_second_signal_ends_a_run_without_its_server(server: FakeServer, postg
     server.script = script
     run = start("run", config_file(tmp_path, small(server)), "--storage", postgres.schema())
     try:
-        assert stopped.wait(120)
+        assert stopped.wait(PATIENCE_S)
         time.sleep(2)  # the run waits by now, or soon
         run.send_signal(signal.SIGINT)
         assert wait_until(lambda: run.has_written("Stopping:"))
         run.send_signal(signal.SIGINT)
-        _, stderr = run.communicate(timeout=60)
+        _, stderr = run.communicate(timeout=PATIENCE_S)
     finally:
         run.kill()
         postgres.process.start()

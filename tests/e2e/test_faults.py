@@ -29,6 +29,7 @@ from tests.support.fake_server import NEVER, FakeServer, answer, completion
 from tests.support.forked_commands import RunningCommand, start
 from tests.support.gateway_calls import model_section
 from tests.support.killed_runs import run_until
+from tests.support.patience import PATIENCE_S
 
 
 def url(path: Path) -> str:
@@ -61,7 +62,7 @@ def test_a_full_disk_stops_the_run_and_loses_nothing(server: FakeServer, tmp_pat
     file = config_file(tmp_path, config(server.url))
     arguments = ("run", file, "--storage", url(tmp_path / "audits.db"))
     limited_run = start(*arguments, largest_file=800 * 1024)
-    _, stderr = limited_run.communicate(timeout=300)
+    _, stderr = limited_run.communicate(timeout=PATIENCE_S)
     assert limited_run.returncode == 1, stderr
     assert "cannot be" in stderr
     assert "run the same command again. Recorded answers are kept." in stderr

@@ -33,10 +33,10 @@ from tests.e2e.test_team import report
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config, with_models
 from tests.support.fake_server import FakeServer, answer
 from tests.support.killed_runs import needs_all_faults
+from tests.support.patience import PATIENCE_S
 from tests.support.postgres_server import PostgresUnavailable, running as running_postgres
 from tests.support.ray_nodes import (
     ADDRESS,
-    TIMEOUT_S,
     TOKEN,
     TRUSTED_SERVERS,
     Clusters,
@@ -53,6 +53,7 @@ DUMP = """
 import sys, ray
 from ray._private.state import actors, jobs
 from ray.experimental.internal_kv import _internal_kv_get, _internal_kv_list
+from tests.support.patience import PATIENCE_S
 ray.init(address=sys.argv[1], log_to_driver=False)
 print(actors(), jobs())
 for namespace in (None, b"fun", b"job", b"session", b"package", b"cluster"):
@@ -96,7 +97,7 @@ def start(
 
 
 def wait_for(server: FakeServer, requests: int, running: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + TIMEOUT_S
+    deadline = time.monotonic() + PATIENCE_S
     while len(server.requests) < requests:
         assert running.poll() is None, running.communicate()[0]
         assert time.monotonic() < deadline, "the run asks nothing"
@@ -161,7 +162,7 @@ def test_a_killed_driver_is_replaced_on_another_host(server: FakeServer, nodes: 
         running.kill()
         running.communicate()
         n_before, lost = len(server.requests), sum(m.max_concurrency for m in audit.models)
-        stdout = start(audit, url, tmp_path, nodes, nodes.second.host).communicate(timeout=TIMEOUT_S)[0]
+        stdout = start(audit, url, tmp_path, nodes, nodes.second.host).communicate(timeout=PATIENCE_S)[0]
 
         assert stored(url) == stored(local_storage), stdout
         assert set(map(question, server.requests)) == set(local_questions)
@@ -180,7 +181,7 @@ def test_after_a_host_dies_results_are_as_of_one_process(server: FakeServer, nod
     running = start(audit, url, tmp_path, nodes)
     wait_for(server, 15, running)
     nodes.second.kill()
-    stdout = running.communicate(timeout=TIMEOUT_S)[0]
+    stdout = running.communicate(timeout=PATIENCE_S)[0]
 
     assert running.returncode == 0, stdout
     assert_one_short_line(stdout)
@@ -197,7 +198,7 @@ def test_a_killed_worker_of_this_machine_is_replaced(server: FakeServer, tmp_pat
     running = start(audit, url, tmp_path)
     wait_for(server, 15, running)
     os.kill(find_process(running.pid, "ray::WorkerActor"), signal.SIGKILL)
-    stdout = running.communicate(timeout=TIMEOUT_S)[0]
+    stdout = running.communicate(timeout=PATIENCE_S)[0]
 
     assert running.returncode == 0, stdout
     assert_one_short_line(stdout)
@@ -214,7 +215,7 @@ def test_a_run_ends_with_advice_if_ray_stops_on_this_machine(server: FakeServer,
     running = start(audit, url, tmp_path)
     wait_for(server, 30, running)
     os.kill(find_process(running.pid, "ray::RuntimeEnvAgent"), signal.SIGKILL)  # Ray stops with it
-    stdout = running.communicate(timeout=TIMEOUT_S)[0]
+    stdout = running.communicate(timeout=PATIENCE_S)[0]
     server.script = answer
 
     assert running.returncode == 1, stdout
@@ -263,7 +264,7 @@ def test_one_signal_drains_a_run_whose_workers_share_a_rate_limit_and_another_en
     running = start(audit, url, tmp_path, nodes)
     wait_for(server, 25, running)
     running.send_signal(signal.SIGINT)
-    stdout = running.communicate(timeout=TIMEOUT_S)[0]
+    stdout = running.communicate(timeout=PATIENCE_S)[0]
     assert running.returncode == 130, stdout
     assert "all answers received so far are saved" in stdout
     times = [request.at for request in server.requests]

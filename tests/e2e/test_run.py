@@ -31,6 +31,7 @@ from tests.support.cli_runner import auditor, succeed
 from tests.support.fake_server import FakeServer, Reply, Request, Script, answer, completion, error
 from tests.support.forked_commands import start
 from tests.support.known import known
+from tests.support.patience import PATIENCE_S
 from tests.support.stored_rows import add_rating
 
 CELLS, MODELS = 9, 3
@@ -200,7 +201,7 @@ def config_file(folder: Path, audit: AuditConfig) -> Path:
 
 def wait_for(server: FakeServer, requests: int) -> None:
     """Wait until the server has received a number of requests."""
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + PATIENCE_S
     while len(server.requests) < requests:
         assert time.monotonic() < deadline, "the run asks nothing"
         time.sleep(0.01)
@@ -239,7 +240,7 @@ def test_one_signal_drains_the_run_and_prints_how_to_resume(
     wait_for(server, 11)
     running.send_signal(signal_number)
     stopped.set()
-    _, stderr = running.communicate(timeout=300)
+    _, stderr = running.communicate(timeout=PATIENCE_S)
     assert running.returncode == 130, stderr
     assert f"To resume: auditor run {config_path}" in stderr
     assert "Traceback" not in stderr

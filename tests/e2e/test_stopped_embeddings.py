@@ -30,6 +30,7 @@ from tests.support.audit_configs import config
 from tests.support.fake_server import FakeServer, Reply, Request, answer, completion
 from tests.support.fixed_address import WordEncoder, use_encoder, word_encoder
 from tests.support.forked_commands import CONTEXT
+from tests.support.patience import PATIENCE_S
 
 N_MODELS, N_CELLS, N_SAMPLES = 2, 25, 2
 CELLS_PER_BATCH, TEXTS_PER_BATCH = 8, 16
@@ -95,7 +96,7 @@ def run_until_signal(storage: str, log: Path, environment: dict[str, str], n_sig
         if number == BATCH_OF_SIGNAL:
             for _ in range(n_signals):
                 os.kill(os.getpid(), signal.SIGINT)
-                assert stop_events[0].wait(300)
+                assert stop_events[0].wait(PATIENCE_S)
 
     with mock.patch("auditor.run.model_access.stop_on_signals", keep_event), pytest.raises(RunInterrupted):
         run_with_encoder(storage, LoggingEncoder(log, stop_the_run), signals=True)
@@ -105,7 +106,7 @@ def run_in_process(function: Callable[..., None], *arguments: object) -> int | N
     """Exit code of a new process that calls a function with the storage, the log and this environment."""
     process = CONTEXT.Process(target=function, args=arguments)
     process.start()
-    process.join(300)
+    process.join(PATIENCE_S)
     assert process.exitcode is not None, "the run hangs"
     return process.exitcode
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import PATIENCE_S
+
 SCRIPT = Path(__file__).parents[2] / "examples" / "tune_lora.py"
 TEMPLATE = "{% for message in messages %}{{ message.role }}: {{ message.content }}{{ eos_token }}{% endfor %}"
 
@@ -53,7 +55,7 @@ def test_two_steps_write_an_adapter(tmp_path: Path) -> None:
     command = [sys.executable, str(SCRIPT), *options]
     offline = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "home"), "TOKENIZERS_PARALLELISM": "false"}
     result = subprocess.run(
-        command, cwd=tmp_path, env=os.environ | offline, capture_output=True, text=True, timeout=300, check=False
+        command, cwd=tmp_path, env=os.environ | offline, capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     assert result.returncode == 0, result.stderr
     settings = json.loads((tmp_path / "tuned" / "adapter_config.json").read_text("utf-8"))

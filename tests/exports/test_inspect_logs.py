@@ -25,6 +25,7 @@ from auditor.run import open_audit
 from auditor.storage import audits, results
 from auditor.storage.ledger import CallTranscript
 from tests.support.inspect_logs import SyntheticDatabase
+from tests.support.patience import PATIENCE_S
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -143,7 +144,7 @@ def viewer(folder: Path) -> Iterator[str]:
         [*command, "--host", "127.0.0.1", "--port", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
-        url, until = f"http://127.0.0.1:{port}", time.monotonic() + 120
+        url, until = f"http://127.0.0.1:{port}", time.monotonic() + PATIENCE_S
         while time.monotonic() < until and process.poll() is None:
             with contextlib.suppress(urllib.error.URLError, OSError):
                 fetch(url)
@@ -152,7 +153,7 @@ def viewer(folder: Path) -> Iterator[str]:
         yield url
     finally:
         process.terminate()
-        process.wait(60)
+        process.wait(PATIENCE_S)
 
 
 def fetch(url: str) -> str:

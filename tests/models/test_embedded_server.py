@@ -19,6 +19,7 @@ import pytest
 from auditor.errors import ModelSetupError
 from auditor.models import embedded_server
 from auditor.models.embedded_server import EmbeddedServer, available_cores, start_server, stop_all_servers
+from tests.support.patience import PATIENCE_S
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +33,7 @@ def server(smollm2: Path) -> Iterator[EmbeddedServer]:
 def ask(server: EmbeddedServer, question: str, **params: Any) -> dict[str, Any]:
     body = {"messages": [{"role": "user", "content": question}], "max_tokens": 16} | params
     headers = {"Authorization": f"Bearer {server.api_key}"}
-    response = httpx.post(f"{server.base_url}/chat/completions", json=body, headers=headers, timeout=120)
+    response = httpx.post(f"{server.base_url}/chat/completions", json=body, headers=headers, timeout=PATIENCE_S)
     response.raise_for_status()
     answer: dict[str, Any] = response.json()
     return answer
@@ -47,7 +48,7 @@ def test_an_answer_has_the_models_name_and_no_path_of_its_weights(server: Embedd
 
 def test_it_listens_on_the_loopback_interface_and_requires_its_key(server: EmbeddedServer) -> None:
     assert server.base_url.startswith("http://127.0.0.1:")
-    response = httpx.post(f"{server.base_url}/chat/completions", json={"messages": []}, timeout=60)
+    response = httpx.post(f"{server.base_url}/chat/completions", json={"messages": []}, timeout=PATIENCE_S)
     assert response.status_code == 401
 
 
@@ -128,8 +129,8 @@ def test_the_server_ends_with_its_process_even_while_it_answers(smollm2: Path, e
     url = program.stdout.readline().decode().strip()
     if end == "kill":
         program.kill()
-    assert program.wait(timeout=120) == (-signal.SIGKILL if end == "kill" else 0)
-    deadline = time.monotonic() + 60
+    assert program.wait(timeout=PATIENCE_S) == (-signal.SIGKILL if end == "kill" else 0)
+    deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         try:
             httpx.get(f"{url}/models", timeout=5)

@@ -29,6 +29,7 @@ from tests.support.closing import closing
 from tests.support.fake_server import NEVER, FakeServer, Reply, Request, answer, completion, error
 from tests.support.gateway_calls import ask, model_section
 from tests.support.hang_limit import hang_limit
+from tests.support.patience import PATIENCE_S
 from tests.support.refusals import end_repeated_refusals
 from tests.support.stored_rows import count_attempts
 
@@ -248,7 +249,7 @@ async def test_a_quota_that_is_spent_while_requests_wait_after_a_429_costs_one_r
 
 async def test_the_deadline_covers_all_attempts_of_a_call(server: FakeServer) -> None:
     server.script = lambda r: answer(r) if r.number == 0 else error(503, "busy", headers={"retry-after": "3600"})
-    async with asyncio.timeout(300):
+    async with asyncio.timeout(PATIENCE_S):
         _, late_answer = await ask(model_section(server), call(0), call(1), deadline_s=30)
     assert late_answer.outcome is Outcome.SERVER_ERROR
     assert len(late_answer.attempts) == 1
@@ -411,7 +412,7 @@ async def answers_after_throttling(
 async def test_an_excessive_retry_after_is_not_waited_out(
     server: FakeServer, seconds: str, status: int, outcome: Outcome
 ) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         [throttled_answer], _ = await answers_after_throttling(server, seconds, 1, status)
     assert (throttled_answer.outcome, len(server.requests), len(throttled_answer.attempts)) == (outcome, 1, 1)
     requested_wait = "24 h" if seconds == "86400" else "11,574 days"
@@ -423,7 +424,7 @@ async def test_an_excessive_retry_after_is_not_waited_out(
 async def test_calls_pause_at_most_the_maximum_wait_and_a_provider_that_insists_is_suspended(
     server: FakeServer,
 ) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         throttled_answers, _ = await answers_after_throttling(server, "86400", 5, max_retry_wait_s=0.5)
     assert {a.outcome for a in throttled_answers} == {Outcome.RATE_LIMITED}
     assert [len(a.attempts) for a in throttled_answers] == [1, 1, 0, 0, 0]
@@ -473,7 +474,7 @@ async def test_a_long_wait_is_announced_once_with_its_end(server: FakeServer, st
         assert (await gateway.complete(call(999))).outcome is Outcome.OK
         server.script = lambda _: error(status, "slow", headers={"retry-after": seconds})
         call_tasks = [asyncio.create_task(gateway.complete(call(i))) for i in range(40)]
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             await has_notice.wait()
             await asyncio.sleep(0.2)
             stop.set()
@@ -545,7 +546,7 @@ async def count_interrupted_calls(server: FakeServer, n: int, reply: Callable[[]
             await asyncio.sleep(0.01)
         stop.set()
         release.set()
-        async with asyncio.timeout(300):
+        async with asyncio.timeout(PATIENCE_S):
             answers_or_errors = await asyncio.gather(*call_tasks, return_exceptions=True)
     assert all(isinstance(outcome, Answer | RunInterrupted) for outcome in answers_or_errors)
     return sum(isinstance(outcome, RunInterrupted) for outcome in answers_or_errors)

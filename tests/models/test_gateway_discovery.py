@@ -32,7 +32,7 @@ from auditor.models.provider_request import ProviderReply, failed_answer
 from tests.support.closing import closing
 from tests.support.fake_server import FakeServer, Reply, Request, Script, completion, error
 from tests.support.gateway_calls import ask as ask_gateway, model_section
-from tests.support.hang_limit import HANG_LIMIT_S
+from tests.support.patience import PATIENCE_S
 
 JUDGEMENT = json.dumps({"norms": "a", "reasoning": "b", "score": -0.5})
 INSTRUCTION = "Answer as MoralJudgement in JSON."
@@ -451,7 +451,7 @@ async def test_calls_do_not_wait_for_each_other_forever_if_all_fail(server: Fake
         return reply if request.number <= MAX_INCONCLUSIVE_CALLS else replace(reply, after=several_wait)
 
     server.script = fail
-    async with asyncio.timeout(HANG_LIMIT_S):
+    async with asyncio.timeout(PATIENCE_S):
         answers = await ask_gateway(model_section(server), *(call(server, i) for i in range(40)), at_once=True)
     assert {answer.outcome for answer in answers} == {Outcome.CLIENT_ERROR}
     assert len(server.requests) == 40

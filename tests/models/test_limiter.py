@@ -20,6 +20,7 @@ from auditor.models.limiter import (
     SharedSlots,
 )
 from auditor.models.request_queue import RequestGate
+from tests.support.patience import PATIENCE_S
 from tests.support.virtual_time import Clock
 
 
@@ -243,7 +244,7 @@ async def test_a_woken_task_that_is_cancelled_wakes_the_next() -> None:
         woken_task, next_task = (asyncio.create_task(acquire_and_release(limiter)) for _ in range(2))
         await asyncio.sleep(0)
     woken_task.cancel()  # it is woken, but has not run yet
-    await asyncio.wait_for(next_task, 60)
+    await asyncio.wait_for(next_task, PATIENCE_S)
 
 
 async def acquire_and_release(limiter: ConcurrencyLimiter) -> None:
@@ -258,7 +259,7 @@ async def test_a_cancelled_wait_leaves_no_slot_occupied() -> None:
         await asyncio.sleep(0)
         slot_task.cancel()
         await asyncio.gather(slot_task, return_exceptions=True)
-    async with asyncio.timeout(60), limiter.slot():
+    async with asyncio.timeout(PATIENCE_S), limiter.slot():
         pass
 
 
@@ -282,13 +283,13 @@ def test_no_more_requests_than_the_limit_of_a_minute_and_a_second_are_admitted_i
 
 async def test_a_rate_limit_delays_calls_but_admits_one_larger_than_a_minutes_tokens() -> None:
     rate = RateLimiter(rpm=3, tpm=100)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         await rate.acquire(1000)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.2):
             await rate.acquire(50)
     unlimited = RateLimiter(None, None)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         for _ in range(100):
             await unlimited.acquire(1e9)
 
@@ -301,7 +302,7 @@ async def test_the_most_urgent_of_the_waiting_requests_is_admitted_next() -> Non
         await limiter.acquire(1, is_retry=is_retry, priority=priority)
         order.append(name)
 
-    async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as tasks:
         for name in ("first", "burst", "next"):
             tasks.create_task(send(name))
         await asyncio.sleep(0.1)

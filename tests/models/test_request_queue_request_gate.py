@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from auditor.models.limiter import ConcurrencyLimiter
 from auditor.models.request_queue import MAX_PROBE_S, RequestGate
+from tests.support.patience import PATIENCE_S
 from tests.support.virtual_time import Clock, VirtualClock, make_virtual_loop, run_in_virtual_time
 
 
@@ -96,7 +97,7 @@ async def test_throttling_pauses_no_longer_than_the_maximum_wait() -> None:
             async with asyncio.timeout(0.1), limiter.slot():
                 pass
     clock.now += 60.0
-    async with asyncio.timeout(60), limiter.slot() as sent_at:
+    async with asyncio.timeout(PATIENCE_S), limiter.slot() as sent_at:
         limiter.record_success(sent_at + 1)
     assert announced == [(60.0, 86_400.0)]
     limit_before = limiter.limit

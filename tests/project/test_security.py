@@ -16,6 +16,7 @@ from tests.e2e.test_run import config_file
 from tests.project.product_sources import ROOT, iterate_modules, list_sources
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.fake_server import FakeServer
+from tests.support.patience import PATIENCE_S
 
 CODE_IN_DATA = {"pickle", "cloudpickle", "joblib", "shelve", "dill", "marshal", "jsonpickle"}
 EVALUATING = {"eval", "exec", "compile", "__import__"}
@@ -77,7 +78,7 @@ def test_an_audit_looks_up_only_its_own_host(server: FakeServer, storage: str, t
         sys.executable, "-c", WATCHED, "run", str(file), "--storage", storage, "--report", str(tmp_path / "r.html"),
     ]  # fmt: skip
     environment = {**os.environ, KEY_VARIABLE: KEY, "HTTPS_PROXY": "", "HTTP_PROXY": ""}
-    process = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment, cwd=ROOT)
+    process = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, env=environment, cwd=ROOT)
     assert process.returncode == 0, process.stderr
     assert "LOOKED UP ['127.0.0.1']" in process.stderr or "LOOKED UP []" in process.stderr, process.stderr
     assert (tmp_path / "r.html").is_file()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from auditor.config import AuditConfig
+from tests.support.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,7 +25,7 @@ def test_the_site_builds_strictly(tmp_path: Path) -> None:
     pytest.importorskip("material", reason="needs the extra 'docs': pip install 'auditor[docs]'")
     process = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", str(tmp_path / "site")],
-        cwd=ROOT, capture_output=True, text=True, timeout=300,
+        cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S,
     )  # fmt: skip
     assert process.returncode == 0, process.stdout + process.stderr
     commands = (tmp_path / "site" / "commands" / "index.html").read_text(encoding="utf-8")

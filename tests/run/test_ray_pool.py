@@ -43,6 +43,7 @@ from tests.models.test_gateway_wire_formats import RESPONSE_CASES
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.fake_server import FakeServer, Reply, answer, completion, error
 from tests.support.known import known
+from tests.support.patience import PATIENCE_S
 
 HOSTILE_TEXT = "a\x00b\ud800c\u202e[/INST]\x1b[31m"
 EXTRA_SCRIPTS = {
@@ -135,7 +136,7 @@ def without_timing(reply: ProviderReply) -> ProviderReply:
 
 
 async def wait_until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while not condition():  # noqa: ASYNC110 - what is waited for happens in another thread
             await asyncio.sleep(0.01)
 
@@ -270,7 +271,7 @@ async def test_20_replies_are_collected_at_once(server: FakeServer, monkeypatch:
     server.script = lambda request: replace(answer(request), delay_s=600.0 if request.number == 0 else 0.0)
     requests = [worker_request(audit, sample) for sample in range(n_requests)]
     await actor.accept_requests(REQUESTS_ADAPTER.dump_json(requests))
-    replies, errors = await asyncio.wait_for(actor.collect_replies(), 30)
+    replies, errors = await asyncio.wait_for(actor.collect_replies(), PATIENCE_S)
     assert (len(REPLIES_ADAPTER.validate_json(replies)), errors) == (MAX_WAITING_REPLIES, [])
     await actor.stop()
 
@@ -281,7 +282,7 @@ async def test_a_reply_waits_at_most_50_ms_for_others(server: FakeServer) -> Non
     assert await actor.open() is None
     server.script = lambda request: replace(answer(request), delay_s=60.0 if request.number else 0.0)
     await actor.accept_requests(REQUESTS_ADAPTER.dump_json([worker_request(audit, sample) for sample in (0, 1)]))
-    replies, _ = await asyncio.wait_for(actor.collect_replies(), 30)
+    replies, _ = await asyncio.wait_for(actor.collect_replies(), PATIENCE_S)
     assert len(REPLIES_ADAPTER.validate_json(replies)) == 1
     await actor.stop()
 

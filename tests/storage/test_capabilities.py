@@ -20,6 +20,7 @@ from auditor.storage.records import load_records
 from auditor.storage.row_classes import table_of
 from tests.storage.test_database import save_sample_audit
 from tests.support.forked_commands import CONTEXT
+from tests.support.patience import PATIENCE_S
 from tests.support.request_reports import change_answers, direct_keys
 from tests.support.synthetic_audit import populate
 
@@ -103,7 +104,7 @@ def race(url: str, audit_id: int, name: str, barrier: Barrier, winners: Queue[tu
     async def save_all(db: Database) -> list[str]:
         capability, ids = Capability(AnswerForm.TEXT, dropped_params=(name,)), []
         for number in range(N_RACES):
-            barrier.wait(60)
+            barrier.wait(PATIENCE_S)
             ids.append(
                 (await save(db, audit_id, capability, CapabilityKey(f"m{number}", None, None))).dropped_params[0]
             )
@@ -122,9 +123,9 @@ def test_two_processes_that_race_use_the_same_capability(storage: str) -> None:
     ]
     for process in processes:
         process.start()
-    used = dict(winners.get(timeout=60) for _ in processes)
+    used = dict(winners.get(timeout=PATIENCE_S) for _ in processes)
     for process in processes:
-        process.join(60)
+        process.join(PATIENCE_S)
     assert used["seed"] == used["stop"]
     with open_database(storage) as db:
         history = load_records(db, audit.id, StoredCapability)

@@ -45,6 +45,7 @@ from auditor.storage.records import save_records
 from auditor.storage.row_classes import table_of
 from auditor.storage.schema import REVISION, VERSION_TABLE_DEFINITION
 from tests.support.forked_commands import CONTEXT
+from tests.support.patience import PATIENCE_S
 from tests.support.stored_rows import count_attempts
 
 CELL = Cell("NO", "divorce")
@@ -149,9 +150,9 @@ def test_a_failed_job_does_not_fail_others(db: Database) -> None:
     failing = db.writer.submit(lambda c: c.execute(text("INSERT INTO nowhere VALUES (1)")))
     future_after = db.writer.submit(add("last"))
     for future in [*futures_before, future_after]:
-        future.result(timeout=60)
+        future.result(timeout=PATIENCE_S)
     with pytest.raises(Exception, match="nowhere"):
-        failing.result(timeout=60)
+        failing.result(timeout=PATIENCE_S)
     with db.read() as connection:
         assert len(connection.execute(select(vector)).all()) == 21
 
@@ -167,7 +168,7 @@ def test_one_run_at_a_time(db: Database, storage: str) -> None:
     held = CONTEXT.Event()
     holder = CONTEXT.Process(target=hold_run_lock, args=(storage, held))
     holder.start()
-    assert held.wait(60)
+    assert held.wait(PATIENCE_S)
     with pytest.raises(StorageError, match=f"process {holder.pid}"), run_lock(db, "a"):
         pass
     with run_lock(db, "another"):
@@ -177,7 +178,7 @@ def test_one_run_at_a_time(db: Database, storage: str) -> None:
 
 
 def _wait_for_lock(db: Database, audit_name: str) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
             with run_lock(db, audit_name):
@@ -198,7 +199,7 @@ def test_a_read_sees_what_another_process_wrote(db: Database, storage: str) -> N
     save_sample_audit(db)
     names = CONTEXT.Queue()
     CONTEXT.Process(target=read_names, args=(storage, names)).start()
-    assert names.get(timeout=60) == ["a"]
+    assert names.get(timeout=PATIENCE_S) == ["a"]
 
 
 def fields_at_default(*records: Any) -> list[str]:

@@ -20,6 +20,7 @@ from auditor.storage.database import Database, find_runner, open_database, run_l
 from auditor.storage.engine import describe_process
 from auditor.storage.row_classes import table_of
 from tests.support.known import known
+from tests.support.patience import PATIENCE_S
 from tests.support.postgres_server import Cut, Postgres, PostgresProxy, PostgresUnavailable, running
 
 OWN_LOCK = text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND objid <> 0")
@@ -218,10 +219,10 @@ def test_an_end_of_the_run_ends_its_waits(server: Postgres) -> None:
     with open_database(server.schema()) as db, run_lock(db, "a"), stopped(server):
         with db.outages.wait_for_database(600, lambda _: waiting.set()):
             future = db.writer.submit(insert_row("a"))
-            assert waiting.wait(60)
+            assert waiting.wait(PATIENCE_S)
             assert not future.done()
         with pytest.raises(StorageError):
-            future.result(timeout=60)
+            future.result(timeout=PATIENCE_S)
 
 
 # --- SQLite ------------------------------------------------------------------------------------------------------
@@ -241,13 +242,13 @@ def hold_lock(path: Path, release: threading.Event) -> threading.Thread:
         connection = sqlite3.connect(path, isolation_level=None, timeout=30)
         connection.execute("BEGIN IMMEDIATE")
         is_held.set()
-        release.wait(60)
+        release.wait(PATIENCE_S)
         connection.execute("COMMIT")
         connection.close()
 
     thread = threading.Thread(target=hold)
     thread.start()
-    assert is_held.wait(60)
+    assert is_held.wait(PATIENCE_S)
     return thread
 
 

@@ -22,6 +22,7 @@ from auditor.storage.records import save_records
 from auditor.storage.row_classes import table_of
 from tests.storage.test_database import CELL, SURVEY
 from tests.storage.test_schema import NEXT
+from tests.support.patience import PATIENCE_S
 from tests.support.postgres_server import PASSWORD, Postgres
 
 
@@ -137,11 +138,11 @@ def test_a_broken_connection_fails_the_whole_group_and_writes_nothing_twice(post
 
     def wait(_: Connection) -> None:
         started.set()
-        released.wait(60)
+        released.wait(PATIENCE_S)
 
     with open_database(postgres.schema()) as db:
         blocking_job = db.writer.submit(wait)
-        started.wait(60)
+        started.wait(PATIENCE_S)
         group = [db.writer.submit(lambda c, i=i: c.execute(insert_row, {"text": str(i)})) for i in range(3)]  # type: ignore[misc]
         group.append(db.writer.submit(lambda c: c.execute(terminate_backend)))
         released.set()

@@ -25,6 +25,7 @@ from auditor.storage.database import Database, open_database
 from auditor.storage.labels import load_labelable_units
 from auditor.storage.records import save_records
 from tests.support.forked_commands import CONTEXT
+from tests.support.patience import PATIENCE_S
 from tests.support.review_audit import save_review_audit
 
 TRACE = LabelUnit(LabelKind.TRACE, ("alder", "Egypt", "divorce", "1"))
@@ -159,7 +160,7 @@ def kill_at(point: str, storage: str) -> int:
     """Draw a sample and label it in a process that dies at a failpoint; return its exit code."""
     process = CONTEXT.Process(target=_draw_and_label, args=(point, storage))
     process.start()
-    process.join(60)
+    process.join(PATIENCE_S)
     assert process.exitcode is not None, "the process hangs"
     return process.exitcode
 

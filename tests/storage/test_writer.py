@@ -26,6 +26,7 @@ from auditor.storage.database import Database, open_database
 from auditor.storage.row_classes import table_of
 from auditor.storage.writer import MAX_JOBS_PER_TRANSACTION
 from tests.storage.test_database import save_sample_audit
+from tests.support.patience import PATIENCE_S
 from tests.support.postgres_server import Postgres
 from tests.support.stored_rows import count_attempts
 
@@ -47,10 +48,10 @@ def block_writer(db: Database) -> tuple[threading.Event, Future[Any]]:
 
     def wait(connection: Connection) -> None:
         started.set()
-        release.wait(60)
+        release.wait(PATIENCE_S)
 
     future = db.writer.submit(wait)
-    assert started.wait(60)
+    assert started.wait(PATIENCE_S)
     return release, future
 
 
@@ -82,7 +83,7 @@ def test_queued_jobs_are_committed_in_groups_of_at_most_200(db: Database) -> Non
     assert not any(f.done() for f in waiting)
     gate.set()
     for future in [first, *waiting]:
-        future.result(timeout=60)
+        future.result(timeout=PATIENCE_S)
     assert len(commits) == 1 + 3
 
 
@@ -172,7 +173,7 @@ def collect_answers(db: Database, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     groups: list[int] = []
     all_queued = threading.Event()
     monkeypatch.setattr(writer, "COMMIT_INTERVAL_S", 3600.0)
-    monkeypatch.setattr(time, "sleep", lambda seconds: all_queued.wait(60))
+    monkeypatch.setattr(time, "sleep", lambda seconds: all_queued.wait(PATIENCE_S))
     futures = [db.writer.submit(Answered(groups)) for _ in range(10)]
     all_queued.set()
     for future in futures:
@@ -221,7 +222,7 @@ def test_a_closed_event_loop_does_not_block_others(db: Database) -> None:
 
     gate = asyncio.run(cancel_waiting_task())
     gate.set()
-    assert db.writer.submit(lambda connection: 7).result(timeout=60) == 7
+    assert db.writer.submit(lambda connection: 7).result(timeout=PATIENCE_S) == 7
 
 
 async def test_a_job_that_raises_passes_the_error_to_its_caller(db: Database) -> None:
@@ -263,7 +264,7 @@ def test_checking_the_file_costs_one_stat_per_commit(file: Database, monkeypatch
     waiting = [file.writer.submit(insert_row(file, f"k{i}")) for i in range(MAX_JOBS_PER_TRANSACTION)]
     gate.set()
     for future in [first, *waiting]:
-        future.result(timeout=60)
+        future.result(timeout=PATIENCE_S)
     assert stat_paths == [file.path] * 2
 
 

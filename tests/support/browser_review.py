@@ -17,9 +17,8 @@ from pathlib import Path
 
 from auditor.tui.settings import SETTINGS_FOLDER_VARIABLE
 from tests.support.chromium import Chromium
+from tests.support.patience import PATIENCE_S
 
-WAIT_S = 90.0
-"""Upper bound of every wait; what is waited for comes sooner."""
 RECORD_SCRIPT = """(() => {
   const Original = WebSocket;
   window.received = '';
@@ -101,7 +100,7 @@ def record_terminal(browser: Chromium) -> None:
     browser.call("Page.addScriptToEvaluateOnNewDocument", source=RECORD_SCRIPT)
 
 
-def wait_until(condition: Callable[[], bool], limit_s: float = WAIT_S) -> bool:
+def wait_until(condition: Callable[[], bool], limit_s: float = PATIENCE_S) -> bool:
     """Whether a condition becomes true within the limit."""
     deadline = time.monotonic() + limit_s
     while not condition():
@@ -113,7 +112,17 @@ def wait_until(condition: Callable[[], bool], limit_s: float = WAIT_S) -> bool:
 
 def wait_for_text(browser: Chromium, text: str) -> None:
     """Wait until the terminal in the page has been sent a text."""
-    browser.wait_for(f"window.received.replace({ESCAPE_SEQUENCES}, '').includes({json.dumps(text)})", WAIT_S)
+    browser.wait_for(_has_received(text))
+
+
+def shows(browser: Chromium, text: str) -> bool:
+    """Whether the terminal in the page has been sent a text."""
+    return bool(browser.evaluate(_has_received(text)))
+
+
+def _has_received(text: str) -> str:
+    """The condition in JavaScript."""
+    return f"window.received.replace({ESCAPE_SEQUENCES}, '').includes({json.dumps(text)})"
 
 
 def click_cell(browser: Chromium, column: int, row: int, n_clicks: int = 1) -> None:

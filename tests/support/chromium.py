@@ -15,11 +15,11 @@ from typing import Any
 
 import aiohttp
 
+from tests.support.patience import PATIENCE_S
+
 AXE = Path(__file__).parents[1] / "browser" / "node_modules" / "axe-core" / "axe.min.js"
 REQUIRED_VARIABLE = "AUDITOR_REQUIRE_BROWSER"
 """Set in continuous integration: a missing program then fails the tests that need it."""
-START_TIMEOUT_S = 60.0
-CALL_TIMEOUT_S = 60.0
 
 
 def find_missing_programs(*, needs_axe: bool = True) -> list[str]:
@@ -58,7 +58,7 @@ class Chromium:
         if hasattr(self, "_session"):
             self._loop.run_until_complete(self._session.close())
         self._process.terminate()
-        self._process.wait(START_TIMEOUT_S)
+        self._process.wait(PATIENCE_S)
         self._loop.close()
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
@@ -67,7 +67,7 @@ class Chromium:
         Raises:
             RuntimeError: Chromium answers with an error.
         """
-        return self._loop.run_until_complete(asyncio.wait_for(self._call(method, parameters), CALL_TIMEOUT_S))
+        return self._loop.run_until_complete(asyncio.wait_for(self._call(method, parameters), PATIENCE_S))
 
     def evaluate(self, script: str) -> Any:
         """Evaluate JavaScript in the page, and return its value; a promise is awaited.
@@ -91,7 +91,7 @@ class Chromium:
         if isinstance(page, Path):
             self.wait_for(f"document.readyState + location.href === {json.dumps('complete' + url)}")
 
-    def wait_for(self, condition: str, limit_s: float = CALL_TIMEOUT_S) -> None:
+    def wait_for(self, condition: str, limit_s: float = PATIENCE_S) -> None:
         """Wait until a JavaScript expression is true; it may throw while a page is loaded.
 
         Raises:
@@ -146,7 +146,7 @@ class Chromium:
     def _read_port(self) -> int:
         """The port that Chromium has opened, once it has written it down."""
         port_file = self._profile / "DevToolsActivePort"
-        deadline = time.monotonic() + START_TIMEOUT_S
+        deadline = time.monotonic() + PATIENCE_S
         while not port_file.is_file() or port_file.read_text().count("\n") < 1:
             if self._process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError("Chromium did not start")

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Self
 from aiohttp import web
 
 from auditor.domain.decisions import SURVEY_REVIEWS, TASK_REVIEWS
+from tests.support.patience import PATIENCE_S
 from tests.support.review_answers import rate_aspects
 
 if TYPE_CHECKING:
@@ -188,12 +189,12 @@ class FakeServer:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        assert self._ready.wait(120), "the scripted server does not start"
+        assert self._ready.wait(PATIENCE_S), "the scripted server does not start"
         return self
 
     def __exit__(self, *exc: object) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(120)
+        self._thread.join(PATIENCE_S)
         assert not self._thread.is_alive(), "the scripted server does not end"
 
     def _serve(self) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-HANG_LIMIT_S = 60.0
+from tests.support.patience import PATIENCE_S
 
 
 class WorkHangs(BaseException):
@@ -18,7 +18,7 @@ class WorkHangs(BaseException):
 
 
 @contextmanager
-def hang_limit(seconds: float = HANG_LIMIT_S) -> Iterator[Callable[[], None]]:
+def hang_limit(seconds: float = PATIENCE_S) -> Iterator[Callable[[], None]]:
     """Interrupt the work of this thread, which is the main one, if it does not end within a number of seconds.
 
     Regular expressions and asyncio are interrupted, too. Yields a function that restarts the limit.

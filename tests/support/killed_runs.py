@@ -12,6 +12,7 @@ from auditor import bootstrap, failpoints
 from auditor.config import AuditConfig
 from auditor.run import run_audit
 from tests.support.forked_commands import CONTEXT
+from tests.support.patience import PATIENCE_S
 
 ALL_FAULTS = bool(os.environ.get("AUDITOR_ALL_FAULTS"))
 """Whether to test every failpoint (`make faults`) and not only a representative subset."""
@@ -27,7 +28,7 @@ def run_until(audit: AuditConfig, storage: str, point: str) -> tuple[int, int]:
     count = CONTEXT.Value("i", 0)
     process: ForkServerProcess = CONTEXT.Process(target=_run, args=(audit, storage, point, dict(os.environ), count))
     process.start()
-    process.join(300)
+    process.join(PATIENCE_S)
     assert process.exitcode is not None, "the run hangs"
     return process.exitcode, count.value
 

@@ -21,13 +21,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from tests.support.patience import PATIENCE_S
+
 OWNER = "owner"
 PASSWORD = "pg-canary-0123456789"
 FAST = (
     "fsync=off", "synchronous_commit=off", "full_page_writes=off", "wal_level=minimal", "max_wal_senders=0",
     "autovacuum=off", "max_connections=60", "shared_buffers=16MB",
 )  # fmt: skip
-START_TIMEOUT_S = 120.0
 COMMIT = b"COMMIT\0"
 """End of the message that ends a transaction; other messages name the isolation level READ COMMITTED."""
 
@@ -160,13 +161,13 @@ class ServerProcess:
         """Stop the server: SIGINT ends all sessions and writes everything to disk, SIGQUIT stops it as a crash does."""
         assert self._process is not None
         self._process.send_signal(stop_signal)
-        self._process.wait(START_TIMEOUT_S)
+        self._process.wait(PATIENCE_S)
 
     def _wait(self, process: subprocess.Popen[bytes], log: Path) -> None:
         """Wait until the server accepts connections."""
         import psycopg
 
-        deadline = time.monotonic() + START_TIMEOUT_S
+        deadline = time.monotonic() + PATIENCE_S
         while True:
             try:
                 psycopg.connect(

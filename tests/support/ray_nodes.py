@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.audit_configs import KEY, KEY_VARIABLE
+from tests.support.patience import PATIENCE_S
 
 TOKEN = "7a0c1e5d9b3f4a6c8e2d0b1f3a5c7e9d"
-TIMEOUT_S = 180.0
 ADDRESS = r"--address='([^']+)'"
 RAY = (sys.executable, "-m", "ray.scripts.scripts")
 NETWORK_NAME, SUBNET = f"aud{os.getpid()}", f"10.{os.getpid() // 256 % 256}.{os.getpid() % 256}"
@@ -149,11 +149,11 @@ class Node:
             for pid in family:
                 with suppress(ProcessLookupError):
                     os.kill(pid, number)
-        self.process.wait(TIMEOUT_S)
+        self.process.wait(PATIENCE_S)
 
     def wait_for_output(self, pattern: str) -> str:
         """Wait until the log matches a pattern; returns its first group."""
-        deadline = time.monotonic() + TIMEOUT_S
+        deadline = time.monotonic() + PATIENCE_S
         while (match := re.search(pattern, self.log.read_text())) is None:
             assert self.process.poll() is None, self.log.read_text()
             assert time.monotonic() < deadline, self.log.read_text()

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from auditor.models import llama_server_process
-
-START_TIMEOUT_S = 180.0
+from tests.support.patience import PATIENCE_S
 
 
 @contextmanager
@@ -94,7 +93,7 @@ def _running(command: Sequence[str], health_url: str) -> Iterator[None]:
     """Run a server from when it answers until the block ends."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + START_TIMEOUT_S
+        deadline = time.monotonic() + PATIENCE_S
         while not _answers(health_url):
             assert process.poll() is None, f"{command[0]} ended with {process.returncode}"
             assert time.monotonic() < deadline, f"{command[0]} does not answer at {health_url}"

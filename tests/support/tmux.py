@@ -8,6 +8,8 @@ import subprocess
 import time
 from pathlib import Path
 
+from tests.support.patience import PATIENCE_S
+
 
 class Tmux:
     """One terminal of 80 x 24 in a tmux server of its own."""
@@ -37,9 +39,9 @@ class Tmux:
     def text(self) -> str:
         return self._run("capture-pane", "-p", "-t", "review")
 
-    def wait_for(self, pattern: str, limit_s: float = 60) -> re.Match[str]:
+    def wait_for(self, pattern: str) -> re.Match[str]:
         """Wait until the screen matches a regular expression; returns the match."""
-        deadline = time.monotonic() + limit_s
+        deadline = time.monotonic() + PATIENCE_S
         while (match := re.search(pattern, self.text())) is None:
             assert time.monotonic() < deadline, f"no {pattern!r} in:\n{self.text()}"
             time.sleep(0.02)

@@ -18,11 +18,9 @@ from auditor.tui.conflict import ConflictScreen
 from auditor.tui.queue import QueueScreen
 from auditor.tui.rater_app import RaterApp
 from auditor.tui.screen import ReviewScreen
+from tests.support.patience import PATIENCE_S
 
 S = TypeVar("S", bound=Screen[object])
-
-SETTLE_TIMEOUT_S = 60.0
-"""Maximum time that a key press may take on a busy machine."""
 
 
 @dataclass
@@ -50,7 +48,7 @@ class Driver:
 
     async def settle(self) -> None:
         """Wait until no message is queued and no worker runs, twice: a last message may start a worker."""
-        deadline, n_idle_checks = time.monotonic() + SETTLE_TIMEOUT_S, 0
+        deadline, n_idle_checks = time.monotonic() + PATIENCE_S, 0
         while n_idle_checks < 2:
             with suppress(WaitForScreenTimeout):  # a widget that is removed meanwhile never answers the pilot
                 await self.pilot.pause()
@@ -64,7 +62,7 @@ class Driver:
         workers = all(worker.is_finished for worker in self.app.workers)
         return workers and not any(pump.message_queue_size for pump in pumps)
 
-    async def reaches(self, state: Callable[[Driver], bool], within_s: float = SETTLE_TIMEOUT_S) -> bool:
+    async def reaches(self, state: Callable[[Driver], bool], within_s: float = PATIENCE_S) -> bool:
         """Whether the app reaches a state within the time limit."""
         deadline = time.monotonic() + within_s
         while not state(self):

@@ -20,6 +20,7 @@ from auditor.tui.panels import SidePanel
 from auditor.tui.plain_text import describe_samples
 from auditor.tui.settings import ReviewSettings
 from tests.support.known import known
+from tests.support.patience import PATIENCE_S
 from tests.support.review_audit import MODELS, save_review_audit
 from tests.tui.app_driver import Driver
 from tests.tui.conftest import Run, open_conflict
@@ -64,7 +65,7 @@ async def test_a_decision_reveals_and_is_shown_as_saved_when_it_is(run: Run) -> 
 async def test_nothing_is_shown_as_saved_before_it_is_durable(run: Run, db: Database) -> None:
     async with open_conflict(run) as driver:
         gate = threading.Event()
-        blocked = db.writer.submit(lambda connection: gate.wait(60))
+        blocked = db.writer.submit(lambda connection: gate.wait(PATIENCE_S))
         await driver.pilot.press("1")
         await driver.pilot.pause()
         assert "… saving" in driver.text
@@ -81,7 +82,7 @@ async def test_leaving_at_once_loses_no_decision(run: Run, db: Database) -> None
     async with open_conflict(run) as driver:
         audit = driver.conflict.session.audit
         gate = threading.Event()
-        blocked = db.writer.submit(lambda connection: gate.wait(60))
+        blocked = db.writer.submit(lambda connection: gate.wait(PATIENCE_S))
         await driver.pilot.press("1")
         driver.app.exit()
         gate.set()

@@ -26,6 +26,7 @@ from auditor.storage.database import Database, open_database
 from auditor.storage.rating_log import RatingEntry
 from auditor.storage.records import save_records
 from auditor.tui.formatting import describe_undo, fit_width, highlight_spans, to_content, to_multiline, to_single_line
+from tests.support.patience import PATIENCE_S
 from tests.support.review_audit import HOSTILE, save_review_audit
 from tests.tui.conftest import Run
 
@@ -147,9 +148,9 @@ def test_escapes_do_not_reach_a_real_terminal(tmp_path: Path) -> None:
         os.execv(sys.executable, [sys.executable, "-c", code])
     terminal_output = b""
 
-    def read_until(words: bytes, limit_s: float = 60) -> None:
+    def read_until(words: bytes) -> None:
         nonlocal terminal_output
-        end = time.monotonic() + limit_s
+        end = time.monotonic() + PATIENCE_S
         while words not in terminal_output and time.monotonic() < end:
             if select.select([terminal], [], [], 0.1)[0]:
                 terminal_output += os.read(terminal, 65536)
@@ -162,7 +163,7 @@ def test_escapes_do_not_reach_a_real_terminal(tmp_path: Path) -> None:
         os.write(terminal, b"1")
         read_until(b"saved:")
         os.write(terminal, b"\x11")
-        end = time.monotonic() + 60
+        end = time.monotonic() + PATIENCE_S
         while time.monotonic() < end:
             try:
                 terminal_output += os.read(terminal, 65536)

@@ -33,6 +33,7 @@ from tests.support.label_audits import (
     run_task_audit,
 )
 from tests.support.label_sample import open_session, save_labelling_audit
+from tests.support.patience import PATIENCE_S
 from tests.support.review_audit import COUNTRIES, MODELS, TOPICS
 from tests.tui.app_driver import Driver
 
@@ -127,7 +128,7 @@ async def test_a_second_key_press_labels_nothing_unseen(
     monkeypatch.setattr(rating_screen, "DECISION_DELAY_S", 3600.0)
     async with start() as driver:
         gate = threading.Event()
-        blocked = db.writer.submit(lambda connection: gate.wait(60))
+        blocked = db.writer.submit(lambda connection: gate.wait(PATIENCE_S))
         await driver.pilot.press("1")
         await driver.pilot.press("2", "s", "space", "right_square_bracket")
         assert "… saving" in driver.text
@@ -204,7 +205,7 @@ async def test_a_note_is_not_taken_while_a_label_is_being_saved(
 ) -> None:
     async with start(open_next=False) as driver:
         gate = threading.Event()
-        blocked = db.writer.submit(lambda connection: gate.wait(60))
+        blocked = db.writer.submit(lambda connection: gate.wait(PATIENCE_S))
         await driver.pilot.press("1")
         await driver.pilot.press("n")
         await driver.pilot.press("x")

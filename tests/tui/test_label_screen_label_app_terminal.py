@@ -43,7 +43,7 @@ def press(tmux: Tmux, key: str, pattern: str) -> None:
     time.sleep(DECISION_DELAY_S + 0.1)
     tmux.press(key)
     try:
-        tmux.wait_for(pattern, limit_s=30)
+        tmux.wait_for(pattern)
     except AssertionError:  # on a busy machine the text was drawn later
         tmux.press(key)
         tmux.wait_for(pattern)

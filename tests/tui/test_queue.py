@@ -18,6 +18,7 @@ from auditor.storage.database import Database
 from auditor.tui.queue import ROWS_PER_FETCH, QueueScreen, compute_column_widths, format_cells, format_header
 from auditor.tui.settings import ReviewSettings
 from tests.support.known import known
+from tests.support.patience import PATIENCE_S
 from tests.support.review_audit import COUNTRIES, MODELS, TOPICS, save_review_audit
 from tests.tui.app_driver import Driver
 from tests.tui.conftest import Run
@@ -162,7 +163,7 @@ async def test_no_conflict_counts_as_open_while_conflicts_are_read(run: Run, mon
     gate, count = threading.Event(), ReviewSession.count_by_status
 
     def wait_and_count(session: ReviewSession) -> dict[ConflictStatus, int]:
-        gate.wait(60)
+        gate.wait(PATIENCE_S)
         return count(session)
 
     monkeypatch.setattr(ReviewSession, "count_by_status", wait_and_count)

@@ -17,6 +17,7 @@ from auditor.tui import rating_screen
 from auditor.tui.conflict import ANSWERS_CHANGED
 from auditor.tui.rating_screen import DECISION_DELAY_S
 from tests.support.known import known
+from tests.support.patience import PATIENCE_S
 from tests.support.review_audit import MODELS, save_review_audit
 from tests.tui.conftest import Run, open_conflict
 
@@ -60,7 +61,7 @@ async def test_a_second_key_press_decides_nothing_unseen(
     monkeypatch.setattr(rating_screen, "DECISION_DELAY_S", 3600.0)
     async with open_conflict(run, open_next=True) as driver:
         gate = threading.Event()
-        blocked = db.writer.submit(lambda connection: gate.wait(60))
+        blocked = db.writer.submit(lambda connection: gate.wait(PATIENCE_S))
         await driver.pilot.press("1")
         await driver.pilot.press("2")
         gate.set()

@@ -25,10 +25,9 @@ from aiohttp import WSCloseCode, WSMsgType, web
 from auditor.errors import StorageError, UsageError
 from auditor.tui.web_driver import END_TIMEOUT_S
 from auditor.tui.web_server import HEADERS, MAX_SESSIONS, ReviewServer
+from tests.support.patience import PATIENCE_S
 
 STARTS_EMPTY = True
-WAIT_S = 60.0
-"""Upper bound of every wait; what the tests wait for comes sooner."""
 REPORT_PID = "import os, pathlib, sys; pathlib.Path(sys.argv[1], str(os.getpid())).touch(); "
 START = r"sys.stdout.buffer.write(b'__GANGLION__\nD\0\0\0\5hello'); sys.stdout.flush(); "
 OBEDIENT = REPORT_PID + START + "sys.stdin.buffer.read(1)"
@@ -90,7 +89,7 @@ async def serve(folder: Path, port: int, program: str = OBEDIENT) -> AsyncIterat
 
 async def wait_until(condition: Callable[[], bool]) -> None:
     """Wait until a condition of another process or of the server holds."""
-    async with asyncio.timeout(WAIT_S):
+    async with asyncio.timeout(PATIENCE_S):
         while not condition():  # noqa: ASYNC110 - nothing announces it
             await asyncio.sleep(0.02)
 
@@ -111,7 +110,7 @@ async def socket_status(browser: aiohttp.ClientSession, url: str, **headers: str
 
 
 async def read_first(connection: aiohttp.ClientWebSocketResponse) -> aiohttp.WSMessage:
-    return await asyncio.wait_for(connection.receive(), WAIT_S)
+    return await asyncio.wait_for(connection.receive(), PATIENCE_S)
 
 
 async def test_only_a_browser_that_opened_the_address_is_let_in(tmp_path: Path, unused_port: int) -> None:

@@ -22,6 +22,7 @@ from tests.support.audit_configs import config
 from tests.support.comparison_judge import TOPICS, scripted
 from tests.support.fake_server import FakeServer, Reply, Request, completion, error
 from tests.support.forked_commands import start
+from tests.support.patience import PATIENCE_S
 
 N = len(TOPICS)
 
@@ -66,7 +67,7 @@ def test_a_signal_drains_and_the_same_command_goes_on(server: FakeServer, storag
     wait_for(server, 3)
     running.send_signal(signal.SIGINT)
     stopped.set()
-    _, talk = running.communicate(timeout=300)
+    _, talk = running.communicate(timeout=PATIENCE_S)
     assert (running.returncode, "run the same command again." in talk) == (130, True), talk
     before = len(server.requests)
     server.script = good
