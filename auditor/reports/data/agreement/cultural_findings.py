@@ -18,6 +18,7 @@ from auditor.metrics.intervals.jackknife_interval import (
     estimate_from_replicates,
     leave_one_out_sums,
 )
+from auditor.metrics.intervals.special_functions import stdtrit
 from auditor.metrics.intervals.two_way import STATISTIC_BOUNDS, STATISTIC_TRANSFORMS, UnitLabels
 from auditor.metrics.intervals.unit_means import mean_over_units
 from auditor.metrics.people.alignment import BIAS, MAE, PEARSON, Statistic, compare_place_errors
@@ -329,7 +330,7 @@ def build_cultural_findings(source: ReportSource, countries: Sequence[GroupError
         biased_places: list[CulturalFinding] = []
         for kind in ("country", "topic"):
             members = [place for place in series_places if place.kind == kind]
-            biases = [_estimate_bias(place, n_compared) for place in members]
+            biases = _estimate_biases(members, n_compared)
             reasons += [bias.reason or "" for bias in biases if bias.ci_low is None]
             biased_places += _select_bias(source, members, biases, samples[column])
         # A model that differs in every country differs on nearly every topic: one of the two findings is enough.
@@ -362,9 +363,37 @@ def _iterate_places(source: ReportSource, column: int) -> Iterator[_Place]:
 
 
 def _estimate_bias(place: _Place, n_compared: int) -> Estimate:
-    """The mean signed difference of a place, with an interval that holds together with all others."""
+    """The mean signed difference of a place, with an interval of its own cells at the level of all others."""
     unit = "topic" if place.kind == "country" else "country"
     return estimate_over_cells(BIAS, place.scores, place.truth, unit, n_compared)
+
+
+def _estimate_biases(places: Sequence[_Place], n_compared: int) -> list[Estimate]:
+    """The mean signed differences of places of one kind, with intervals that hold together with all others.
+
+    At this level, an interval of few cells is far too narrow where their differences are nearly equal by chance, as
+    they often are if errors are bounded or skewed. So none is narrower than by the variance within all these places.
+    """
+    biases = [_estimate_bias(place, n_compared) for place in places]
+    tested = [place.scores - place.truth for place, bias in zip(places, biases, strict=True) if bias.ci_low is not None]
+    df = sum(len(differences) - 1 for differences in tested)
+    if not df:
+        return biases
+    variance = sum(float(((differences - differences.mean()) ** 2).sum()) for differences in tested) / df
+    step = float(stdtrit(df, (1 + bonferroni_level(n_compared)) / 2)) * variance**0.5
+    return [_widen(bias, step / max(1, bias.n) ** 0.5) for bias in biases]
+
+
+def _widen(bias: Estimate, half_width: float) -> Estimate:
+    """The mean signed difference, with an interval at least this wide on both sides, within the scale."""
+    if bias.value is None or bias.ci_low is None or bias.ci_high is None:
+        return bias
+    low, high = STATISTIC_BOUNDS[BIAS]
+    return replace(
+        bias,
+        ci_low=min(bias.ci_low, max(low, bias.value - half_width)),
+        ci_high=max(bias.ci_high, min(high, bias.value + half_width)),
+    )
 
 
 def _select_bias(

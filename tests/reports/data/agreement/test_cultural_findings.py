@@ -92,6 +92,19 @@ def test_noise_is_rarely_a_finding(db: Database) -> None:
     assert n_found <= 1
 
 
+@pytest.mark.parametrize("n", [5, 8])
+def test_errors_of_few_cells_that_are_alike_by_chance_are_no_finding(db: Database, n: int) -> None:
+    """Bounded or skewed errors of a few cells are often nearly equal, and their own interval is far too narrow then."""
+    rng = np.random.default_rng(n)
+    errors = rng.uniform(-0.25, 0.25, (n, n))
+    errors -= errors.mean(axis=0)  # on average, no country and no topic differs
+    errors -= errors.mean(axis=1, keepdims=True)
+    errors[0] = 0.08 + 0.002 * np.arange(n)
+    cells = [(country, topic) for country in PLACES[:n] for topic in SUBJECTS[:n]]
+    scores = {("m", *cell): float(error) for cell, error in zip(cells, errors.ravel(), strict=True)}
+    assert findings_of(save_scores(db, dict.fromkeys(cells, 0.0), scores)).rows == []
+
+
 def test_a_distance_is_a_finding_only_at_the_level_of_its_family(db: Database) -> None:
     source = audit_scores(db, 0, {"country 3": -0.4})
     countries = compute_country_errors(source)
