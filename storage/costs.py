@@ -242,6 +242,7 @@ def sum_spending(
     audit_id: int,
     max_in_flight: Mapping[str, int] = MappingProxyType({}),
     *,
+    token_prices: Mapping[str, Sequence[float]] = MappingProxyType({}),
     collects_batches: bool = False,
 ) -> Spending:
     """Sum what an audit may have spent itself: answers that other audits of the database asked for are left out.
@@ -249,6 +250,8 @@ def sum_spending(
     Args:
         max_in_flight: by model, how many requests a run had sent at most when it was killed: its other calls without a
             recorded end still waited for their turn. All of them, for models that are left out.
+        token_prices: by model, US dollars for a token of the prompt and of the completion, for requests whose cost is
+            unknown, such as those in a tier without a listed price.
         collects_batches: whether the results of batches that wait at a provider will be read, and are budgeted then.
     """
     attempt = table_of(StoredAttempt).c
@@ -274,7 +277,15 @@ def sum_spending(
         batch.usd_per_call * (batch.n_calls - batch.n_waiting * collects_batches)
         for batch in load_unread_batches(db, audit_id)
     )
-    return Spending(math.fsum(total for *_, total, _ in rows) + unreturned_usd, unreturned_usd)
+    tokens = (attempt.name, sa.func.sum(attempt.prompt_tokens), sa.func.sum(attempt.completion_tokens))
+    unpriced = sa.select(*tokens).where(attempt.audit_id == audit_id, attempt.cost_usd.is_(None)).group_by(attempt.name)
+    unpriced_usd = math.fsum(
+        count * price
+        for name, *counts in fetch_rows(db, tuple, unpriced)
+        for count, price in zip(counts, token_prices.get(name, ()), strict=False)
+        if count is not None
+    )
+    return Spending(math.fsum(total for *_, total, _ in rows) + unpriced_usd + unreturned_usd, unreturned_usd)
 
 
 def sum_audit_cost(db: Database, audit_id: int) -> AuditCost:

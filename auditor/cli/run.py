@@ -38,7 +38,8 @@ from auditor.reports.sections.forecast import build_forecast_document
 from auditor.reports.sections.run_summary import build_run_summary, describe_low_coverage
 from auditor.run import load_planned_survey, open_stored_audit, run_audit
 from auditor.run.fingerprints import keep_earlier_defaults
-from auditor.storage import audits, costs
+from auditor.run.model_access import sum_spending
+from auditor.storage import audits
 
 if TYPE_CHECKING:
     from auditor.config import AuditConfig
@@ -319,9 +320,7 @@ def _print_summary(report: Report, progress: RunProgress) -> None:
 def _describe_spending(audit: AuditHandle, config: AuditConfig, budget_usd: float) -> str:
     """Say what an audit has spent of its budget, and what the budget still covers."""
     with open_stored_audit(audit.name, audit.storage) as (db, stored_audit):
-        spending = costs.sum_spending(
-            db, stored_audit.id, config.max_in_flight, collects_batches=config.batch is not None
-        )
+        spending = sum_spending(db, stored_audit.id, config)
     unreturned = (
         f" {format_usd(spending.unreturned_usd)} of it is for requests without an answer, which may have been charged."
         if spending.unreturned_usd

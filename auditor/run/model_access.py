@@ -25,6 +25,7 @@ from auditor.config.trust import list_secret_variables, remember_secrets, requir
 from auditor.domain import Capability, CapabilityKey, Outcome, Survey
 from auditor.errors import RunInterrupted
 from auditor.lazy_imports import import_when_used
+from auditor.models.litellm_client import token_price
 from auditor.run.batches.waiting_calls import abandoned_batches_notice
 from auditor.run.ray_engine import open_dispatcher, require_engine
 from auditor.run.signals import stop_on_signals
@@ -191,9 +192,7 @@ def _create_gateway(
     return models_gateway.Gateway(
         models,
         config.limits,
-        spent_usd=costs.sum_spending(
-            recorder.db, recorder.audit_id, config.max_in_flight, collects_batches=config.batch is not None
-        ).usd,
+        spent_usd=sum_spending(recorder.db, recorder.audit_id, config).usd,
         largest_usd=costs.find_largest_costs(recorder.db, recorder.audit_id),
         seed=config.seed,
         stop_event=stop_event,
@@ -204,6 +203,14 @@ def _create_gateway(
         notify=notify,
         capability_store=DatabaseCapabilityStore(recorder.db, recorder.audit_id, rediscover=rediscover),
         describe_structure=describe_structure,
+    )
+
+
+def sum_spending(db: Database, audit_id: int, config: AuditConfig) -> costs.Spending:
+    """Sum what an audit may have spent; requests whose cost is unknown count by the usual prices of their models."""
+    prices = {name: price for name, model in config.models_by_name.items() if (price := token_price(model)) is not None}
+    return costs.sum_spending(
+        db, audit_id, config.max_in_flight, token_prices=prices, collects_batches=config.batch is not None
     )
 
 

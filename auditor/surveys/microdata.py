@@ -35,7 +35,7 @@ from auditor.surveys.estimates import SurveyDesign, build_designs
 from auditor.surveys.mapping import SurveyMapping, TopicColumn
 from auditor.surveys.table_formats import has_decimal_commas, looks_like_thousands, points_may_separate_thousands
 
-WAVE_COLUMNS = ("wave", "round", "essround", "s002vs", "year")
+WAVE_COLUMNS = ("wave", "a_wave", "round", "essround", "s002", "s002vs", "year", "survey_year")
 """Usual names of the column of waves: of many surveys, the ESS, the WVS and the GSS."""
 MIN_YEAR, MAX_YEAR = 1930, 2100
 BALLOT_COLUMNS = ("ballot",)
@@ -350,8 +350,8 @@ def _make_blank_error(
 
 
 def looks_like_wave(column: DistinctValueColumn) -> bool:
-    """Whether a column with the usual name of a wave has waves; a column `year` must have years of surveys."""
-    if column.name.casefold() != "year":
+    """Whether a column with the usual name of a wave has waves; a column of years must have years of surveys."""
+    if column.name.casefold() not in ("year", "survey_year"):
         return True
     numbers = [parse_number(value) for value in column.values if value is not None]
     return all(number is not None and MIN_YEAR <= number <= MAX_YEAR for number in numbers)

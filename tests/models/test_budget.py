@@ -27,10 +27,12 @@ from auditor.models.dispatch import LocalDispatcher
 from auditor.models.gateway import Gateway
 from auditor.models.litellm_client import TokenPrice, listed_token_price, token_price
 from auditor.models.response_body import TokenUsage
+from auditor.run.model_access import sum_spending
 from auditor.storage import costs, ledger
 from auditor.storage.database import Database, open_database
 from tests.models.test_finish_reasons import anthropic, cohere, gemini, openai
 from tests.storage.test_database import save_sample_audit
+from tests.support.audit_configs import config
 from tests.support.closing import closing
 from tests.support.fake_server import NEVER, FakeServer, Reply, answer, completion, error
 from tests.support.gateway_calls import ask as ask_gateway, model_section
@@ -272,6 +274,25 @@ async def test_all_attempts_are_charged_and_count_against_the_next_runs_budget(
     [over_budget_answer] = await run(server, db, audit.id, call(3), budget_usd=18 * 140.0 + 50)
     assert over_budget_answer.outcome is Outcome.OVER_BUDGET
     assert len(server.requests) == 18
+
+
+async def test_requests_in_a_tier_without_a_price_count_against_the_next_runs_budget(
+    server: FakeServer, db: Database
+) -> None:
+    """Their cost is unknown; by the usual price of the model, it is at least this much."""
+    audit = save_sample_audit(db)
+    reply = completion("hello")  # 100 and 20 tokens
+    server.script = lambda _: Reply(body=reply.body | {"service_tier": "interplanetary"})
+    model = model_section(server, base_model="gpt-4o")
+    gateway = Gateway([model], LimitsSection())
+    try:
+        client = RecordingClient(gateway, CallRecorder(db, audit.id, "run"))
+        answer = await client.complete(call(0))
+    finally:
+        await gateway.close()
+    audit_config = config(server.url).model_copy(update={"models": [model]})
+    assert (answer.outcome, answer.cost_usd) == (Outcome.OK, None)
+    assert sum_spending(db, audit.id, audit_config).usd == pytest.approx(100 * 2.5e-6 + 20 * 10e-6)
 
 
 async def test_answers_that_another_audit_paid_for_do_not_count_against_the_budget(

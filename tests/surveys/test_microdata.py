@@ -76,7 +76,7 @@ def test_a_ballot_or_wave_without_answers_was_not_asked(tmp_path: Path) -> None:
     assert nonresponse(named) == {"United States": 0.0}
 
 
-@pytest.mark.parametrize("name", ["wave", "ROUND", "essround", "S002VS", "Year"])
+@pytest.mark.parametrize("name", ["wave", "A_WAVE", "ROUND", "essround", "S002", "S002VS", "Year", "survey_year"])
 def test_several_waves_stop_until_one_is_chosen_or_all_are_pooled(name: str, tmp_path: Path) -> None:
     content = f"c,{name},q1,q2\nFR,2010,1,1\nFR,2012,1,9\n"
     with pytest.raises(ImportFileError) as caught:
@@ -91,7 +91,7 @@ def test_several_waves_stop_until_one_is_chosen_or_all_are_pooled(name: str, tmp
     assert pooled.reading.rows_by_wave == {name: {"2010": 1, "2012": 1}}
 
 
-@pytest.mark.parametrize("column", ["A_YEAR,2018,2019", "year,1,2", "intwave,1,2"])
+@pytest.mark.parametrize("column", ["A_YEAR,2018,2019", "year,1,2", "survey_year,1,2", "intwave,1,2"])
 def test_other_columns_are_no_waves(column: str, tmp_path: Path) -> None:
     name, first, second = column.split(",")
     imported = import_text(tmp_path, f"c,{name},q1,q2\nFR,{first},1,1\nFR,{second},1,9\n")
