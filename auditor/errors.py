@@ -102,6 +102,12 @@ class SurveyError(AuditorError):
     """A survey cannot be read, or lacks what was requested from it."""
 
 
+class SelectionError(SurveyError):
+    """A configuration or an option names countries or topics that a survey does not have."""
+
+    exit_code = 2
+
+
 class StorageError(AuditorError):
     """The database cannot be opened, is locked by another run, or lacks what was requested from it."""
 

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from auditor.reports.number_format import describe_estimate as describe_estimate, pluralize as pluralize
     from auditor.reports.sections.phrasing import build_interval_figure as build_interval_figure, tabulate as tabulate
     from auditor.run import open_audit as open_audit
-    from auditor.surveys.countries import native_languages as native_languages
+    from auditor.surveys.countries import country_code as country_code, native_languages as native_languages
     from auditor.surveys.row_reader import read_rows as read_rows
 
 if not TYPE_CHECKING:

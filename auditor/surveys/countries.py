@@ -105,7 +105,13 @@ def country_key(name: str) -> str:
 
 
 def suggest_country(name: str) -> str | None:
-    """Return the known English name of a country that is spelt most like an unknown name; None if none is similar."""
+    """Return the English name that an unknown name is spelt most like, or all that an ambiguous one may mean.
+
+    Returns:
+        Names joined by "or"; None if no known name is similar.
+    """
+    if codes := country_codes(name):
+        return " or ".join(country_name(code) or code for code in codes)
     english_names = {fold_name(country.name): country.name for country in _load_countries().values()}
     known_names = {folded: english_names.get(folded) for folded in (*english_names, *_load_codes_by_name())}
     long_names = [folded for folded in known_names if len(folded) > 3]

@@ -192,10 +192,9 @@ def _explain_name(country_value: CountryValue, name: str, source: str) -> Countr
     """Return a name or code with its country; an unknown name is a country of its own."""
     codes = country_codes(name)
     if len(codes) > 1:
-        candidates = " or ".join(country_name(code) or code for code in codes)
         return dataclasses.replace(
             country_value,
-            problem=f"'{name}' may be {candidates}",
+            problem=f"'{name}' may be {suggest_country(name)}",
             how_to_fix=f'Name the country in the mapping: [countries] "{name}" = "…".',
         )
     if not codes:

@@ -10,10 +10,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Literal
 
 from auditor.domain import Cell, Survey, derive_seed
-from auditor.errors import SurveyError, pluralize
-from auditor.surveys.countries import country_code
+from auditor.errors import SelectionError, pluralize
+from auditor.surveys.countries import COUNTRY_NAME_ADVICE, country_code, is_country_number
 
 NameSelection = Literal["all"] | Sequence[str]
+NUMBER_ADVICE = f"A number means another country in another list. {COUNTRY_NAME_ADVICE}"
 
 
 def select_cells(survey: Survey, countries: NameSelection = "all", topics: NameSelection = "all") -> Survey:
@@ -24,7 +25,7 @@ def select_cells(survey: Survey, countries: NameSelection = "all", topics: NameS
         topics: `all`, or topics by the survey's spelling, in any case.
 
     Raises:
-        SurveyError: the survey has no such country or topic (the message suggests similar names), or no cell of the
+        SelectionError: the survey has no such country or topic (the message suggests similar names), or no cell of the
             selection has a score.
     """
     kept_countries, kept_topics = resolve_names(survey, countries, topics)
@@ -34,7 +35,7 @@ def select_cells(survey: Survey, countries: NameSelection = "all", topics: NameS
         if survey_cell.cell.country in kept_countries and survey_cell.cell.topic in kept_topics
     )
     if all(cell.score is None for cell in cells):
-        raise SurveyError(
+        raise SelectionError(
             f"the selection from survey '{survey.name}' is empty: no cell of "
             f"{pluralize(len(kept_countries), 'country', 'countries')} and "
             f"{pluralize(len(kept_topics), 'topic')} has a score.",
@@ -50,7 +51,7 @@ def resolve_names(
     """The survey's own names of countries and of topics that a selection means; see `select_cells`.
 
     Raises:
-        SurveyError: the survey has no such country or topic; the message suggests similar names.
+        SelectionError: the survey has no such country or topic; the message suggests similar names.
     """
     # Topics have no other spellings: the function always says no.
     return (
@@ -129,7 +130,7 @@ def _resolve_selection(
         is_same_name: whether a requested name means a name of the survey, though spelt otherwise.
 
     Raises:
-        SurveyError: a requested name is not in the survey.
+        SelectionError: a requested name is not in the survey.
     """
     if selection == "all":
         return frozenset(available_names)
@@ -151,12 +152,14 @@ def _match_name(
     for candidate in available_names:
         if is_same_name(name, candidate):
             return candidate
-    raise SurveyError(f"survey '{survey_name}' has no {kind} '{name}'.", _suggest_names(folded_name, available_names))
+    is_number = kind == "country" and is_country_number(name)
+    advice = NUMBER_ADVICE if is_number else _suggest_names(folded_name, available_names)
+    raise SelectionError(f"survey '{survey_name}' has no {kind} '{name}'.", advice)
 
 
 def _is_same_country(requested_name: str, survey_country: str) -> bool:
-    """Whether two names are spellings or codes of the same country; False for an unknown country."""
-    code = country_code(requested_name)
+    """Whether two names are spellings or codes of the same country; False for an unknown country, and for a number."""
+    code = None if is_country_number(requested_name) else country_code(requested_name)
     return code is not None and code == country_code(survey_country)
 
 

@@ -106,9 +106,15 @@ def test_only_accents_of_latin_letters_are_folded() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "country"), [("Germny", "Germany"), ("Untied States", "United States"), ("Xyz", None)]
+    ("name", "country"),
+    [
+        ("Germny", "Germany"),
+        ("Untied States", "United States"),
+        ("Xyz", None),
+        ("Virgin Islands", "British Virgin Islands or Virgin Islands of the United States"),
+    ],
 )
-def test_the_nearest_country_of_a_misspelt_name(name: str, country: str | None) -> None:
+def test_the_nearest_country_of_a_misspelt_name_and_all_of_an_ambiguous_one(name: str, country: str | None) -> None:
     assert suggest_country(name) == country
 
 

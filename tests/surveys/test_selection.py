@@ -49,6 +49,7 @@ def test_the_order_is_the_surveys_and_a_country_named_twice_is_there_once() -> N
     [
         (["Brasil", "Germny"], "all", "no country 'Germny'. Did you mean 'Germany'?"),
         (["France"], "all", "no country 'France'"),
+        (["840"], "all", "no country '840'. A number means another country in another list. Write the name"),
         (["Xyz"], "all", "It has Australia, Canada"),
         ("all", ["beating"], "Did you mean 'parents beating children'?"),
         ("all", ["divorse"], "no topic 'divorse'. Did you mean 'divorce'?"),
@@ -62,6 +63,7 @@ def test_what_the_survey_does_not_have_is_an_error_that_names_the_nearest(
     with pytest.raises(SurveyError) as caught:
         select_cells(WVS, countries, topics)
     assert message in str(caught.value)
+    assert caught.value.exit_code == 2  # as other mistakes in a configuration or an option
 
 
 @pytest.mark.parametrize("max_cells", [1, 5, 19, 30, 100])

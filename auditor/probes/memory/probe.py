@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import auditor.probes as ap
@@ -131,6 +132,8 @@ class MemoryProbe(ap.Probe[MemorySettings, Any]):
                 f"{MIN_COUNTRIES} are needed. {_advise_on_figures(audit, figures)}"
             )
             return
+        if misspelt := _list_misspelt_names(audit, figures):
+            yield f"Published figures of {' and '.join(misspelt)} are not asked for: the audit has no such name."
         if not any(find_siblings(drawn, figures)):
             yield "Recall of another wave is not measurable: the published figures are of one wave."
         if not audit.config.probes.direct:
@@ -245,15 +248,33 @@ def _advise_on_figures(audit: ap.ProbeAudit[MemorySettings], figures: Figures) -
     """How to get figures of enough countries: names of the user's file that the audit does not have come first."""
     if audit.settings.published in BUILT_IN_FIGURES:
         return "Name a file as 'published' under [probes.memory]."
-    unknown = [
-        *sorted({key.country for key in figures} - {cell.country for cell in audit.cells}),
-        *sorted({key.topic for key in figures} - {cell.topic for cell in audit.cells}),
-    ]
+    unknown = [name for names, audited in _pair_names(audit, figures) for name in sorted(names - audited)]
     if not unknown:
         return "Add figures of more countries to the file of published figures."
     named = ", ".join(f"'{name}'" for name in unknown[:MAX_NAMED])
     more = f" and {len(unknown) - MAX_NAMED} more" if len(unknown) > MAX_NAMED else ""
     return f"Names of the published figures that the audit does not have: {named}{more}. Spell them as the survey does."
+
+
+def _pair_names(audit: ap.ProbeAudit[MemorySettings], figures: Figures) -> list[tuple[set[str], set[str]]]:
+    """Countries of the published figures with those of the audit, and topics with topics."""
+    return [
+        ({key.country for key in figures}, {cell.country for cell in audit.cells}),
+        ({key.topic for key in figures}, {cell.topic for cell in audit.cells}),
+    ]
+
+
+def _list_misspelt_names(audit: ap.ProbeAudit[MemorySettings], figures: Figures) -> list[str]:
+    """Names of the published figures that the audit does not have, and that are spelt almost as one that it has.
+
+    A country of ISO 3166, such as Niger beside Nigeria, is another country.
+    """
+    return [
+        f"'{name}' (did you mean '{similar[0]}'?)"
+        for names, audited in _pair_names(audit, figures)
+        for name in sorted(names - audited)
+        if ap.country_code(name) is None and (similar := get_close_matches(name, audited - names, 1, cutoff=0.8))
+    ]
 
 
 def _has_both_sides(attributes: Any, drawn: Sequence[FigureKey]) -> bool:

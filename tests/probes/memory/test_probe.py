@@ -238,6 +238,17 @@ def test_names_of_the_users_file_that_the_audit_does_not_have_are_listed(
     assert re.search(sentence, message)
 
 
+def test_a_misspelt_name_is_shown_though_enough_others_are_right(tmp_path: Path) -> None:
+    rows = [f"{country},divorce,2013,percent,37,0\n" for country in (*COUNTRIES[:6], "Japn", "Atlantis", "Niger")]
+    (tmp_path / "mine.csv").write_text("country,topic,wave,statistic,value,decimals\n" + "".join(rows))
+    path = tmp_path / "audit.toml"
+    path.write_text(CONFIG.replace(', items = "items.csv"', "").replace("made-up", "mine.csv"), encoding="utf-8")
+    config = load_config(path)
+    audit: ProbeAudit[Any] = ProbeAudit(config.probes.plugins["memory"], config, load_planned_survey(config))
+    message = next(MemoryProbe().unmeasurable(audit))
+    assert message.startswith("Published figures of 'Japn' (did you mean 'Japan'?) are not asked for")
+
+
 @pytest.mark.parametrize(
     ("text", "value"),
     [
