@@ -163,6 +163,7 @@ BAD_KEY = (
 UNKNOWN_MODEL = (
     r"model[ _]not[ _](?:exist|found)|(?:invalid|unknown|no such) model\b|not a valid model"
     r"|supported api model names|model identifier is invalid"
+    r"|model_decommissioned|\bmodel\b[^.]{0,80} (?:decommissioned|reached (?:the|its) end of (?:its )?life)"
     r"|deploymentnotfound|deployment for this resource does not exist"
     r"|\bmodel\b:?\s*(?!(?:output|response|answer|tool)s?\b)['\"`“]?[\w./:@-]*['\"`”]?,?\s*"
     r"(?:(?:is|was|could|can|currently)\s+){0,2}"
@@ -171,7 +172,7 @@ UNKNOWN_MODEL = (
 """Words for a model that does not exist. DeepSeek, Mistral, OpenRouter and Bedrock send them with status 400."""
 SPENT_QUOTA = (
     r"insufficient[ _](?:quota|balance|credit|funds)|exceeded your current quota|credit balance|out of credits"
-    r"|used all available credits|spending limit"
+    r"|used all available credits|spending limit|reached your specified api usage limits"
 )
 """Words for an account without money; waiting does not help."""
 SPENT_QUOTA_OR_BILLING = rf"{SPENT_QUOTA}|billing"
@@ -180,7 +181,8 @@ BLOCKED_ACCOUNT = (
     r"(?:\b(?:account|organi[sz]ation|team|workspace|api[ _-]?key)|\b(?:your|api|account) access)"
     r"(?:(?:\s+(?!content|input|message|output|prompt|request|response)[^\s.]+){0,4}?\s+"
     r"(?:has been|have been|is|was)(?:\s+\w+)?)?"
-    r"[\s_]+(?:flagged|suspended|terminated|blocked|banned|disabled|deactivated)\b"
+    r"[\s_]+(?:flagged|suspended|terminated|blocked|banned|disabled|deactivated"
+    r"|restricted(?! to))\b"
 )
 """Words for an account or a key that the provider has closed, unlike a filter's for one prompt.
 
@@ -189,13 +191,17 @@ OpenAI sent them with status 429 (github.com/acheong08/ChatGPT/issues/533).
 MODERATION = (
     r"moderation|flagged|content[ _](?:filter|management policy|policy)|responsible ?ai ?(?:policy|practices)"
     r"|content exists risk|usage guidelines|safety system|the response was blocked|inappropriate content"
-    r"|blocked by (?:a )?guardrail"
+    r"|blocked by (?:a )?guardrail|unsafe or sensitive content|不安全或敏感内容|considered high risk"
 )
 """Words of a filter that refused one prompt.
 
 OpenRouter (openrouter.ai/docs/errors) and xAI (github.com/UKGovernmentBEIS/inspect_ai/pull/2267) send them with status
 403, DeepSeek (github.com/deepseek-ai/awesome-deepseek-integration/issues/13) and Azure with 400.
 """
+MODERATION_CODE = (
+    r"\"(?:code|type)\"\s*:\s*\"(?:content_filter|content_policy_violation|data_?inspection_?failed|1301)\""
+)
+"""Codes of the same in the body of an error, whose message may say less: OpenAI's, Alibaba's and Zhipu's."""
 TEMPORARY_QUOTA = r"temporar|retry in|try again in|retry after|per[ -]?min(?:ute)?\b"
 """Words for a quota that is renewed soon: Gemini's rate limit is worded like a spent quota."""
 CONTEXT_LENGTH = (
@@ -210,6 +216,11 @@ Groq (github.com/continuedev/continue/issues/10218) and web servers send them wi
 """
 
 _CHECK_KEY = "Check the API key: the variable that `api_key` names must hold a valid key of this provider."
+_SIGN_IN_TO_AWS = (
+    "Sign in to AWS, as with `aws sso login`, or set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, for temporary keys, "
+    "AWS_SESSION_TOKEN; AWS_PROFILE names a profile."
+)
+_OTHER_COUNTRY = "The provider does not serve this country: use another provider or region."
 _TOP_UP = "Top up the account or raise its quota at the provider, or use another key."
 _SLOW_DOWN = "Set `rpm` and `tpm` to the account's limits or lower `concurrency`, then run the audit again."
 _SHORTEN = (
@@ -243,6 +254,13 @@ _FIX_TABLE: tuple[tuple[tuple[int, ...], str | None, str], ...] = (
         r"^Microsoft Entra ID issues no access token",
         "Sign in with `az login`, or set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET. Or add `api_key`.",
     ),
+    (
+        (_NO_RESPONSE, 400, 403),
+        r"unable to locate credentials|partial credentials|config profile|security token|expiredtoken"
+        r"|request signature",
+        _SIGN_IN_TO_AWS,
+    ),
+    ((_NO_RESPONSE, 400), r"aws region", "Correct `aws_region_name` in the model's `params`, or AWS_REGION."),
     ((_NO_RESPONSE,), r"credentials|(?:missing|no)\b[^.]{0,20} api[ _]?key|api_key client option", _CHECK_KEY),
     ((), r"llm provider not provided", "Begin `model` with the provider's name, such as openai/ or hosted_vllm/."),
     ((401,), None, _CHECK_KEY),
@@ -254,7 +272,8 @@ _FIX_TABLE: tuple[tuple[tuple[int, ...], str | None, str], ...] = (
     ((403, 429), SPENT_QUOTA_OR_BILLING, _TOP_UP),
     ((), BLOCKED_ACCOUNT, "Ask the provider why the account or the key is blocked, or use another key."),
     ((), MODERATION, "The provider's content filter rejected the prompt. Such answers are counted as refusals."),
-    ((403,), r"country|region|territory", "The provider does not serve this country: use another provider or region."),
+    ((403,), r"country|region|territory", _OTHER_COUNTRY),
+    ((400,), r"location is not supported", _OTHER_COUNTRY),
     ((403,), None, "Check in the provider's console that the key may use this model."),
     ((), BAD_KEY, _CHECK_KEY),
     ((), UNKNOWN_MODEL, "Check the model's name in `model`, and that the account may use it."),

@@ -20,6 +20,7 @@ from auditor.error_messages import (
     BLOCKED_ACCOUNT,
     CONTEXT_LENGTH,
     MODERATION,
+    MODERATION_CODE,
     SPENT_QUOTA,
     SPENT_QUOTA_OR_BILLING,
     TEMPORARY_QUOTA,
@@ -173,6 +174,7 @@ retry too, a generation that failed (TGI, Bedrock), one that came too early, and
 WORDED_BLOCK_STATUSES = (400, 412)
 """HTTP statuses after which the same holds if the message says so; Fireworks AI sends 412 for a suspended account."""
 MODERATION_PATTERN = re.compile(MODERATION, re.IGNORECASE)
+MODERATION_CODE_PATTERN = re.compile(MODERATION_CODE, re.IGNORECASE)
 BLOCKED_ACCOUNT_PATTERN = re.compile(BLOCKED_ACCOUNT, re.IGNORECASE)
 QUOTA_PATTERN = re.compile(f"{SPENT_QUOTA_OR_BILLING}|{BLOCKED_ACCOUNT}", re.IGNORECASE)
 TEMPORARY_QUOTA_PATTERN = re.compile(TEMPORARY_QUOTA, re.IGNORECASE)
@@ -236,25 +238,26 @@ def classify_failure(error: Exception, exchange: HttpExchange) -> RequestFailure
     if status == 429:  # other errors have the same headers, and similar words
         body_delay_s = body_delay_s or parse_worded_wait(body)
         header_delay_s = header_delay_s or (None if body_delay_s else parse_limit_reset(exchange.headers))
-    return _classify_response(status, text, header_delay_s, body_delay_s)
+    return _classify_response(status, text, body, header_delay_s, body_delay_s)
 
 
 # Arguments of `RequestFailure` in the next two: outcome, is_retryable, blocks_model, error, http_status, retry_after_s.
 def _classify_response(
-    status: int, text: str, header_delay_s: float | None, body_delay_s: float | None
+    status: int, text: str, body: str, header_delay_s: float | None, body_delay_s: float | None
 ) -> RequestFailure:
     """Classify an unusable response by its HTTP status, then by the provider's words.
 
     Args:
         status: HTTP status.
         text: the provider's message.
+        body: the response's body, which may name a code beside the message.
         header_delay_s: how long the response's headers ask to wait, in seconds.
         body_delay_s: how long the response's body asks to wait, in seconds.
     """
     retry_after_s = header_delay_s or body_delay_s
     if status < 300 or status >= 500 or status in TEMPORARY_STATUSES:
         return RequestFailure(Outcome.SERVER_ERROR, True, False, text, status, retry_after_s)
-    if status not in (401, 402, 404, 429) and _is_moderation(text):
+    if status not in (401, 402, 404, 429) and _is_moderation(text, body):
         return RequestFailure(Outcome.REFUSED, False, False, text, status)
     if status == 429:
         is_temporary = body_delay_s is not None or bool(TEMPORARY_QUOTA_PATTERN.search(text))
@@ -265,9 +268,10 @@ def _classify_response(
     return RequestFailure(Outcome.CLIENT_ERROR, False, blocks_model, text, status)
 
 
-def _is_moderation(text: str) -> bool:
-    """Whether a message says that a filter refused one prompt, and not that the account is blocked."""
-    return bool(MODERATION_PATTERN.search(text)) and not BLOCKED_ACCOUNT_PATTERN.search(text)
+def _is_moderation(text: str, body: str) -> bool:
+    """Whether a message, or the code in its body, says that a filter refused one prompt, not that it is the account."""
+    is_of_filter = MODERATION_PATTERN.search(text) or MODERATION_CODE_PATTERN.search(body)
+    return bool(is_of_filter) and not BLOCKED_ACCOUNT_PATTERN.search(text)
 
 
 def _says_blocked(text: str) -> bool:

@@ -364,15 +364,23 @@ def find_listed_price(section: ModelSection) -> ListedPrice | None:
     return ListedPrice(listed_model, tier)
 
 
-def served_token_price(price: TokenPrice | None, listed: ListedPrice | None, tier: str | None) -> TokenPrice | None:
-    """The price of a request in the tier in which it was processed; None if that is unknown.
+def served_token_price(
+    price: TokenPrice | None, listed: ListedPrice | None, tier: str | None, place: str | None = None
+) -> TokenPrice | None:
+    """The price of a request in the tier and the place in which it was processed; None if that is unknown.
 
     Args:
         price: of a model's requests as they are configured.
         listed: where in the list it stands; None if it is not from the list.
         tier: in which the provider says that it processed the request; None if it does not say.
+        place: where it says so, if that has a price of its own; None for the listed one.
     """
-    if price is None or listed is None or tier is None:
+    if price is None or listed is None:
         return price
-    served = listed._replace(tier=None if tier in LISTED_TIERS else tier)
-    return price if served == listed else litellm_client.listed_token_price(*served)
+    served = listed if tier is None else listed._replace(tier=None if tier in LISTED_TIERS else tier)
+    if served != listed:
+        price = litellm_client.listed_token_price(*served)
+    if price is None or place is None:
+        return price
+    factor = (_listed_entry(listed.model).get("provider_specific_entry") or {}).get(place)
+    return price.scaled_by(factor) if isinstance(factor, (int, float)) else None

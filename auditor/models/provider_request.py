@@ -25,6 +25,7 @@ from auditor.models.response_body import (
     fill_missing_fields,
     is_responses_body,
     parse_served_tier,
+    parse_surcharged_place,
     parse_usage,
     parse_written_tokens,
 )
@@ -223,10 +224,10 @@ def _request_charge(
         return NO_CHARGE
     if exchange.status is None:
         return charge_estimate(call, endpoint.price, capability)
-    tier = parse_served_tier(exchange.json_body)
+    tier, place = parse_served_tier(exchange.json_body), parse_surcharged_place(exchange.json_body)
     return charge_usage(
         call,
-        litellm_client.served_token_price(endpoint.price, endpoint.listed_price, tier),
+        litellm_client.served_token_price(endpoint.price, endpoint.listed_price, tier, place),
         parse_usage(exchange.json_body) or usage,
         cached_tokens or 0,
         has_text=answer.text is not None,

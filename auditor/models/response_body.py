@@ -149,6 +149,16 @@ PROMPT_DETAIL_FIELDS = ("prompt_tokens_details", "input_tokens_details")
 """Names of the object in the token counts that holds parts of the prompt's count."""
 WRITTEN_COUNT_FIELDS = ("cache_creation_input_tokens", "cacheWriteInputTokens")
 """Names of the count of prompt tokens that are written to a cache, at Anthropic and at Bedrock."""
+TIERS_OF_TRAFFIC = {
+    "ON_DEMAND": "default",
+    "ON_DEMAND_PRIORITY": "priority",
+    "ON_DEMAND_FLEX": "flex",
+    "FLEX": "flex",
+    "TRAFFIC_TYPE_UNSPECIFIED": "default",
+}
+"""Tiers by Google's names of traffic. That of provisioned throughput is paid for in advance, and in no list."""
+USUAL_PLACES = frozenset({"", "global", "not_available"})
+"""Anthropic's names of a place of inference at the listed price."""
 REQUIRED_FIELDS: Mapping[str, Mapping[str, Any]] = {
     "candidates": {"usageMetadata": {"promptTokenCount": 0, "candidatesTokenCount": 0, "totalTokenCount": 0}},
     "content": {"usage": {"input_tokens": 0, "output_tokens": 0}, "stop_reason": None},
@@ -296,11 +306,25 @@ def parse_served_tier(body: Mapping[str, Any] | None) -> str | None:
     It may differ from the one that was asked for: an account can have another default (OpenAI), or lack the capacity.
     """
     usage = body.get("usage") if body is not None else None
-    # At OpenAI and Groq beside the token counts, at Anthropic among them, at Bedrock as `serviceTier.type`.
+    # At OpenAI and Groq beside the token counts, at Anthropic among them, at Bedrock as `serviceTier.type`,
+    # at Google as the type of traffic among the token counts.
     holders = [holder for holder in (body, usage) if isinstance(holder, Mapping)]
     tiers = [holder.get(name) for holder in holders for name in ("service_tier", "serviceTier")]
     texts = [tier.get("type") if isinstance(tier, Mapping) else tier for tier in tiers]
+    google_usage = body.get("usageMetadata") if body is not None else None
+    traffic = google_usage.get("trafficType") if isinstance(google_usage, Mapping) else None
+    texts.append(TIERS_OF_TRAFFIC.get(traffic, traffic) if isinstance(traffic, str) else None)
     return next((text for text in texts if isinstance(text, str) and text), None)
+
+
+def parse_surcharged_place(body: Mapping[str, Any] | None) -> str | None:
+    """Where Anthropic says that it processed a request, such as `us`; None if that is at the listed price.
+
+    A workspace can have a default place, at 1.1 times the price (platform.claude.com, "Data residency").
+    """
+    usage = body.get("usage") if body is not None else None
+    place = usage.get("inference_geo") if isinstance(usage, Mapping) else None
+    return place if isinstance(place, str) and place not in USUAL_PLACES else None
 
 
 def _read_prompt_details(usage: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -35,6 +35,16 @@ RESPONSES: dict[str, tuple[int, Any, tuple[Outcome, bool]]] = {
     "deepseek balance": (402, {"error": {"message": "Insufficient Balance"}}, BLOCKED),
     # github.com/deepseek-ai/awesome-deepseek-integration/issues/13
     "deepseek filter": (400, {"error": {"message": "Content Exists Risk"}}, REFUSED),
+    # github.com/langchain4j/langchain4j/issues/1079 and docs.z.ai, "Error codes"
+    "zhipu filter": (400, {"error": {"message": "系统检测到输入或生成内容可能包含不安全或敏感内容"}}, REFUSED),
+    "zhipu filter, in English": (400, {"error": {"message": "System detected unsafe or sensitive content."}},
+                                 REFUSED),
+    # github.com/666ghj/BettaFish/issues/228
+    "moonshot filter": (400, {"error": {"message": "The request was rejected because it was considered high risk",
+                                        "type": "content_filter"}}, REFUSED),
+    # github.com/QwenLM/qwen-code, "data_inspection_failed"
+    "filter that only the code names": (400, {"error": {"code": "data_inspection_failed", "message": "Rejected."}},
+                                        REFUSED),
     # github.com/agent0ai/agent-zero/issues/539
     "mistral key": (401, {"detail": "Unauthorized"}, BLOCKED),
     # github.com/tmc/langchaingo/issues/1233
@@ -73,6 +83,14 @@ RESPONSES: dict[str, tuple[int, Any, tuple[Outcome, bool]]] = {
     "permission": (403, {"message": "You don't have access to the model with the specified model ID."}, BLOCKED),
     "no such path": (404, "404 page not found", BLOCKED),
     "groq schema": (400, {"error": {"message": "Failed to generate JSON.", "code": "json_validate_failed"}}, FAILED),
+    # console.groq.com/docs/errors and console.groq.com/docs/deprecations
+    "groq account": (400, {"error": {"message": "Organization has been restricted. Please reach out to support.",
+                                     "code": "organization_restricted"}}, BLOCKED),
+    "groq retired": (400, {"error": {"message": "The model `llama3-70b-8192` has been decommissioned and is no longer "
+                                                "supported.", "code": "model_decommissioned"}}, BLOCKED),
+    # github.com/anthropics/claude-code/issues, "specified API usage limits"
+    "anthropic limit of the account": (400, {"error": {"message": "You have reached your specified API usage limits. "
+                                                                  "You will regain access on 2026-12-01."}}, BLOCKED),
     "groq too large": (413, {"error": {"message": GROQ_TOO_LARGE, "code": "rate_limit_exceeded"}}, FAILED),
     "the same with another status": (400, {"error": {"message": GROQ_TOO_LARGE}}, FAILED),
     "link to the account": (400, {"error": {"message": "Bad value. Upgrade at https://x.org/billing"}}, FAILED),

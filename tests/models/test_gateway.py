@@ -92,6 +92,9 @@ MINI_PRIORITY = litellm_client.listed_token_price("gpt-5-mini", "priority")
 MINI_FLEX = litellm_client.listed_token_price("gpt-5-mini", "flex")
 
 
+COUNTS = {"promptTokenCount": 100, "candidatesTokenCount": 20}
+
+
 @both_ways
 @pytest.mark.parametrize(
     ("requested", "served", "price"),
@@ -106,6 +109,10 @@ MINI_FLEX = litellm_client.listed_token_price("gpt-5-mini", "flex")
         (None, {"service_tier": "scale"}, None),  # paid for in advance
         (None, {"usage": {"service_tier": "priority"}}, MINI_PRIORITY),  # as Anthropic writes it
         (None, {"serviceTier": {"type": "priority"}}, MINI_PRIORITY),  # as Bedrock does
+        (None, {"usageMetadata": COUNTS | {"trafficType": "ON_DEMAND_PRIORITY"}}, MINI_PRIORITY),  # as Google does
+        ("flex", {"usageMetadata": COUNTS | {"trafficType": "ON_DEMAND_FLEX"}}, MINI_FLEX),
+        ("flex", {"usageMetadata": COUNTS | {"trafficType": "ON_DEMAND"}}, MINI),
+        (None, {"usageMetadata": COUNTS | {"trafficType": "PROVISIONED_THROUGHPUT"}}, None),  # paid for in advance
     ],
 )
 async def test_a_listed_price_is_that_of_the_tier_in_which_the_provider_processed_the_request(
@@ -117,6 +124,27 @@ async def test_a_listed_price_is_that_of_the_tier_in_which_the_provider_processe
     params = {"service_tier": requested} if requested else {}
     [answer] = await ask(model_section(server, base_model="gpt-5-mini", params=params), call())
     assert answer.cost_usd == (None if price is None else pytest.approx(price.request_cost(100, 20, 0)))
+
+
+@pytest.mark.parametrize(
+    ("model", "usage", "factor"),
+    [
+        ("claude-opus-4-6", {"inference_geo": "us", "service_tier": "standard"}, 1.1),  # the workspace's default
+        ("claude-opus-4-6", {"inference_geo": "global"}, 1.0),
+        ("claude-sonnet-4-5", {"inference_geo": "not_available"}, 1.0),
+        ("claude-opus-4-6", {"inference_geo": "eu"}, None),
+        ("claude-opus-4-6", {"inference_geo": "us", "service_tier": "priority"}, None),
+    ],
+)
+async def test_a_listed_price_of_anthropic_is_that_of_the_place_of_inference(
+    server: FakeServer, model: str, usage: dict[str, str], factor: float | None
+) -> None:
+    body = completion("hello").body
+    server.script = lambda _: Reply(body=body | {"usage": body["usage"] | usage})
+    [answer] = await ask(model_section(server, base_model=model), call())
+    price = litellm_client.listed_token_price(model)
+    assert price is not None
+    assert answer.cost_usd == (None if factor is None else pytest.approx(factor * price.request_cost(100, 20, 0)))
 
 
 async def test_a_configured_price_is_that_of_all_tiers(server: FakeServer) -> None:
