@@ -33,6 +33,7 @@ def _tags(name: str, source: str) -> ThinkingForm:
 
 
 _HARMONY_END = r"<\|end\|>|<\|return\|>|<\|call\|>|(?=<\|start\|>|<\|channel\|>)"
+_DETAILS_END = r"</details\s?>"
 THINKING_FORMS = (
     _tags("think", "DeepSeek, Qwen, GLM, MiniMax M2 and others; docs.vllm.ai, reasoning outputs"),
     _tags("thinking", "prompts after Anthropic's guide; docs.claude.com, chain-of-thought prompting"),
@@ -45,6 +46,12 @@ THINKING_FORMS = (
     _tags("seed:think", "Seed-OSS; vLLM's parser seed_oss"),
     _tags("mm:think", "MiniMax M3; vLLM's parser minimax_m3"),
     _tags("longcat_think", "LongCat; vLLM's parser longcat"),
+    ThinkingForm(
+        "<details",
+        r'<details type="reasoning"[^<>]{0,200}>',
+        _DETAILS_END,
+        "Open WebUI, in the answers of its server",
+    ),
     ThinkingForm("[think]", r"\[THINK\]", r"\[/THINK\]", "Magistral from 1.1; its model card"),
     ThinkingForm("◁think▷", "◁think▷", "◁/think▷", "Kimi-VL and Kimi-Dev; among Open WebUI's reasoning tags"),
     ThinkingForm(
@@ -83,9 +90,12 @@ _FINAL_HEADER = (
     r"(?:<\|start\|>assistant)?<\|channel\|>\s*final[^<]{0,200}(?:<\|constrain\|>\s*\w{0,40}\s*)?<\|message\|>"
 )
 _UNOPENED = re.compile(
-    "|".join([_FINAL_HEADER, *(form.closing for form in THINKING_FORMS if form.closing != _HARMONY_END)]), re.IGNORECASE
+    "|".join(
+        [_FINAL_HEADER, *(form.closing for form in THINKING_FORMS if form.closing not in (_HARMONY_END, _DETAILS_END))]
+    ),
+    re.IGNORECASE,
 )
-"""End of thinking whose beginning was part of the prompt."""
+"""End of thinking whose beginning was part of the prompt; two closings end other things, too."""
 _WITHOUT_TOKENS = re.compile(
     r"\A\s*(?:analysis(?=\S).*?assistantfinal|analysis(?=[A-Z][a-z' ]).*"
     r"|Here(?:'s| is) my thought process:.*?Here(?:'s| is) my response:)",

@@ -54,15 +54,18 @@ _FULL_NEGATION = re.compile(
 )
 """A negation of something else than the label, such as "not all steps follow"."""
 _PRAISE = re.compile(
-    r"\b(?:no|not|never|none of the|without|cannot|\w+n['\u2019]t)\s+(?:\w+\s+){0,2}?(?:\w+\s+(?:is|are)\s+)?"
-    r"(?:errors?|fail\w*|fault\w*|flaw\w*|incorrect\w*|gaps?|issues?|mistakes?|problems?|contradict\w*|inconsisten\w*|missing"
-    r"|wrong|violat\w*|unsupported|objections?|concerns?|weakness\w*|doubts?|conflicts?|leaps?|jumps?)\b",
+    r"\b(?:fails?|contradicts?|violates?|lacks?|misses)\s+(?:nothing|nowhere|none|(?:in\s+)?no\s+\w+)\b"
+    r"(?!\s+(?:but|except))"
+    r"|\b(?:no|not|never|none of the|without|cannot|\w+n['\u2019]t)\s+(?:(?!without\b)\w+\s+){0,2}?"
+    r"(?:\w+\s+(?:is|are)\s+)?"
+    r"(?:errors?|fail\w*|fault(?!less)\w*|flaw(?!less)\w*|incorrect\w*|gaps?|issues?|mistakes?|problems?"
+    r"|contradict\w*|inconsisten\w*|missing|wrong|violat\w*|unsupported|objections?|concerns?|weakness\w*|doubts?|conflicts?|leaps?|jumps?)\b(?![-\s]free\b)",
     re.IGNORECASE,
 )
-"""A negation of a fault, such as "does not contradict"."""
+"""A negation of a fault, such as "does not contradict" and "contradicts nothing"."""
 _FAULT = re.compile(
-    r"\A\W*(?:wrong|incorrect|flawed|fails?)\b"
-    r"|\b(?:score|reasoning|steps?|logic|trace|answer|conclusion|argument|norms?|verdict|judge?ment)\s+(?:\w+\s+)?(?:"
+    r"\A\W*(?:wrong|incorrect|flawed|fails?|contradicts?)\b"
+    r"|\b(?:it|this|score|reasoning|steps?|logic|trace|answer|conclusion|argument|norms?|verdict|judge?ment)\s+(?:\w+\s+)?(?:"
     r"(?:is|are|was|were|seems?|looks?)\s+(?:\w+ly\s+)?"
     r"(?:wrong|incorrect|flawed|faulty|unsupported|inconsistent|unjustified|implausible)|fails?|contradicts?)\b",
     re.IGNORECASE,
@@ -70,7 +73,9 @@ _FAULT = re.compile(
 """A fault that a reason states, such as "the score is wrong"."""
 _NEGATED = re.compile(r"\b(?:no|not|never|nor|neither|hardly|cannot|\w+n['\u2019]t)\b", re.IGNORECASE)
 _TAKES_BACK = re.compile(
-    r"\b(?:hmm+|wait|actually|on second thoughts?)\b|(?:\A|[.;,!?\n-])\s{0,9}no\W{0,9}\Z", re.IGNORECASE
+    r"\b(?:hmm+|wait|actually|on second thoughts?|far from (?:it|that|valid|sound)|anything but|by no means"
+    r"|on the contrary)\b|(?:\A|[.;,!?\n-])\s{0,9}no\W{0,9}\Z",
+    re.IGNORECASE,
 )
 """Second thoughts after a label."""
 NEGATION = r"\b(?:not|never|hardly|n't|n\u2019t)\W+(?:\w+\W+)?"
@@ -166,9 +171,8 @@ def _read_label(text: str, labels: Sequence[str]) -> str:
     if (separator := _SEPARATOR.match(explanation)) is None:
         return text
     reason = explanation[separator.end() :]
-    if (doubt := _DOUBT.match(reason)) is not None and not (
-        doubt["negation"] and (_NO_FAULT.match(reason) or (denies_other and _FULL_NEGATION.match(reason)))
-    ):
+    praise = _FULL_NEGATION.match(reason) if denies_other else _PRAISE.match(reason.lstrip())
+    if (doubt := _DOUBT.match(reason)) is not None and not (doubt["negation"] and (praise or _NO_FAULT.match(reason))):
         return text
     if _TAKES_BACK.search(reason) is not None:
         return text

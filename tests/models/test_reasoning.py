@@ -441,10 +441,18 @@ def test_each_form_has_a_source_and_is_known_by_its_first_token() -> None:
         "[THINK]",
         "◁think▷",
         "<seed:think>",
+        "<details",
     ):
         assert starts_thinking(token), token
     for token in ("A", "", " The", "<", "thought"):
         assert not starts_thinking(token), token
+
+
+def test_thinking_that_open_webui_folds_away_is_removed_and_other_details_stay() -> None:
+    text = '<details type="reasoning" done="true">\n<summary>Thought</summary>\n> 0.9?\n</details>\nSCORE = 0.1'
+    assert strip_thinking(text) == "SCORE = 0.1"
+    other = "<details><summary>Norms</summary>They weigh it.</details>\nSCORE = 0.1"
+    assert strip_thinking(other) == other
 
 
 @pytest.mark.parametrize("text", [" I think 1 < 2. ", "[1] a list", '{"norms": "a <b> c"}', "", "thinking"])
