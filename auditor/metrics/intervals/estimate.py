@@ -296,12 +296,16 @@ def complete_cases(*columns: ArrayLike) -> tuple[list[Floats], NDArray[np.bool_]
     array_shapes = [array.shape for array in arrays]
     if len(array_shapes[0]) != 1 or len(set(array_shapes)) > 1:
         raise ValueError(f"columns must be one-dimensional and of one length, but have shapes {array_shapes}")
-    if any(np.isinf(array).any() for array in arrays):
+    table = np.array(arrays)
+    is_complete = np.asarray(np.isfinite(table).all(axis=0))
+    if is_complete.all():
+        return list(table), is_complete
+    if np.isinf(table).any():
         raise ValueError("columns must be finite, or nan where a value is missing, but one holds an infinity")
-    is_complete = np.asarray(~np.isnan(np.stack(arrays)).any(axis=0))
-    return [array[is_complete] for array in arrays], is_complete
+    return list(table[:, is_complete]), is_complete
 
 
 def is_constant(values: Floats) -> bool:
     """Whether all values are equal up to rounding (0.1 + 0.2 counts as 0.3)."""
-    return bool(np.ptp(values) <= CONSTANT_TOLERANCE * np.abs(values).max())
+    low, high = float(values.min()), float(values.max())
+    return high - low <= CONSTANT_TOLERANCE * max(-low, high)

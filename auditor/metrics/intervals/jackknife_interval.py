@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from math import inf, sqrt
+from functools import cached_property, reduce
+from itertools import accumulate, chain, pairwise
+from math import inf, isfinite, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -104,26 +105,23 @@ def jackknife_interval(
         out, or where it is the same whatever is left out.
     """
     strata = {unit: _as_strata(arrays) for unit, arrays in replicates.items()}
-    reason = too_few_reason({unit: [len(stratum) for stratum in arrays] for unit, arrays in strata.items()})
+    n_units = {unit: [len(stratum) for stratum in arrays] for unit, arrays in strata.items()}
+    reason = too_few_reason(n_units)
     if reason is not None:
         return JackknifeInterval(None, None, reason=reason)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        transformed_value = float(transform.forward(_drop_rounding_errors(np.array([value])))[0])
-        by_kind = [
-            [transform.forward(_drop_rounding_errors(stratum)) for stratum in arrays] for arrays in strata.values()
-        ]
-        cell_strata = [] if cells is None else _as_strata(cells)
-        by_cell = [transform.forward(_drop_rounding_errors(stratum)) for stratum in cell_strata]
-    transformed = [stratum for arrays in by_kind for stratum in arrays]
-    if np.isfinite(value) and not np.isfinite(transformed_value):
+    strata_by_kind = [*strata.values(), [] if cells is None else _as_strata(cells)]
+    transformed = _transform_together(transform, value, strata_by_kind)
+    centre = float(transformed[0])
+    if isfinite(value) and not isfinite(centre):
         return JackknifeInterval(None, None, reason=BOUNDARY_REASON)
-    if not all(np.isfinite(stratum).all() for stratum in transformed + by_cell):
+    if not np.isfinite(transformed[1:]).all():
         return JackknifeInterval(None, None, reason=UNDEFINED_REASON)
-    variance = float(combine_variances([jackknife_variance(arrays) for arrays in by_kind], jackknife_variance(by_cell)))
-    if variance <= 1e-24 * max(1.0, transformed_value**2):
+    *variances, cell_variance = map(jackknife_variance, _split_like(strata_by_kind, transformed[1:]))
+    variance = float(combine_variances(variances, cell_variance))
+    if variance <= 1e-24 * max(1.0, centre**2):
         return JackknifeInterval(None, None, reason=CONSTANT_REASON)
-    centre, std_error = transformed_value, variance**0.5
-    df = min(map(len, transformed)) - 1
+    std_error = variance**0.5
+    df = min(map(min, n_units.values())) - 1
 
     def compute_ends(quantile: float) -> tuple[float, float]:
         steps = np.array([-quantile, quantile])
@@ -137,6 +135,22 @@ def jackknife_interval(
     )
 
 
+def _transform_together(transform: Transform, value: float, strata_by_kind: Sequence[Sequence[Floats]]) -> Floats:
+    """The value and all replicates on the transformed scale, as one array: a call of numpy costs more than a number."""
+    flat = np.concatenate([[value], *chain.from_iterable(strata_by_kind)])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return transform.forward(np.where(np.abs(flat) < ROUNDING_ERROR, 0.0, flat))
+
+
+def _split_like(strata_by_kind: Sequence[Sequence[Floats]], values: Floats) -> Iterator[list[Floats]]:
+    """Split the values into strata of the same lengths, and yield those of each kind of unit."""
+    start = 0
+    for strata in strata_by_kind:
+        ends = list(accumulate(map(len, strata), initial=start))
+        yield [values[i:j] for i, j in pairwise(ends)]
+        start = ends[-1]
+
+
 def combine_variances(by_kind: Sequence[ArrayLike], by_cell: ArrayLike = 0.0) -> Floats:
     """The variance of a statistic from its variances over each kind of unit and over cells (see the module).
 
@@ -144,10 +158,9 @@ def combine_variances(by_kind: Sequence[ArrayLike], by_cell: ArrayLike = 0.0) ->
         by_kind: variances over countries, over topics; or arrays of such variances, one for each of several statistics.
         by_cell: variance over cells, of the same shape; 0 where it is not known.
     """
-    stacked = np.stack([np.asarray(variance, dtype=np.float64) for variance in by_kind])
-    combined: Floats = stacked.sum(axis=0) - np.asarray(by_cell) / 2
-    floored: Floats = np.maximum(combined, stacked.max(axis=0))
-    return floored
+    variances = [np.asarray(variance, dtype=np.float64) for variance in by_kind]
+    combined: Floats = sum(variances) - np.asarray(by_cell) / 2
+    return reduce(np.maximum, variances, combined)
 
 
 def estimate_from_replicates(
@@ -205,12 +218,12 @@ def pairwise_variances(covariances: Floats) -> Floats:
 
 def jackknife_variance(strata: Sequence[Floats]) -> float:
     """Jackknife variance of a statistic over the units of one kind: the sum over its strata."""
-    return sum(float(jackknife_covariance(stratum[None])[0, 0]) for stratum in strata)
-
-
-def _drop_rounding_errors(values: Floats) -> Floats:
-    """The values, with 0 in the place of those that differ from it by rounding only."""
-    return np.where(np.abs(values) < ROUNDING_ERROR, 0.0, values)
+    variance = 0.0
+    for stratum in strata:
+        k = len(stratum)
+        centred = stratum - stratum.sum() / k
+        variance += (k - 1) / k * float(centred @ centred)
+    return variance
 
 
 def _as_strata(arrays: Floats | Sequence[Floats]) -> list[NDArray[np.float64]]:
@@ -288,7 +301,9 @@ class UnitCounts:
 
     def _units_with_few_cases(self) -> list[str]:
         """Kinds of units of which fewer than 5 have a case of the rarer of hits and misses."""
-        return [unit for unit, labels in self.units.items() if len(np.unique(labels[self.rarer > 0])) < MIN_UNITS]
+        has_case = self.rarer > 0
+        n_units = {unit: np.count_nonzero(np.bincount(labels[has_case])) for unit, labels in self.units.items()}
+        return [unit for unit, n in n_units.items() if n < MIN_UNITS]
 
     def interval(self, design_effect: float | None, confidence_level: float = CONFIDENCE_LEVEL) -> tuple[float, float]:
         """The interval over other units, where there is no reason against it; arguments as for `effective_cases`."""
@@ -382,7 +397,7 @@ def ratio_variance(numerators: Floats, denominators: Floats, units: UnitIndex) -
 
     def variance_over(labels: NDArray[np.intp]) -> float:
         without_unit = (numerator - np.bincount(labels, numerators)) / (denominator - np.bincount(labels, denominators))
-        return float(jackknife_covariance(without_unit[None])[0, 0])
+        return jackknife_variance([without_unit])
 
     by_cell = variance_over(cell_index(units)) if len(units) > 1 else 0.0
     return float(combine_variances([variance_over(labels) for labels in units.values()], by_cell))
@@ -449,8 +464,8 @@ def replicate_over_units(
         ValueError: labels of another shape.
     """
     unit_index = index_units(units, np.ones(len(moments), dtype=np.bool_))
-    replicates = {unit: value(leave_one_out_sums(moments, labels)) for unit, labels in unit_index.items()}
-    cells = value(leave_one_out_sums(moments, cell_index(unit_index))) if len(unit_index) > 1 else None
+    replicates = {unit: value(_sums_without_units(moments, labels)) for unit, labels in unit_index.items()}
+    cells = value(_sums_without_units(moments, cell_index(unit_index))) if len(unit_index) > 1 else None
     return UnitReplicates(replicates, cells)
 
 
@@ -464,10 +479,13 @@ def leave_one_out_sums(moments: Floats, labels: ArrayLike) -> Floats:
     Returns:
         Shape (units, k).
     """
-    unit_index = number_labels(labels)
-    n_units = int(unit_index.max(initial=-1)) + 1
-    by_unit = np.stack([np.bincount(unit_index, column, minlength=n_units) for column in moments.T], axis=1)
-    left_out: Floats = moments.sum(axis=0) - by_unit
+    return _sums_without_units(moments, number_labels(labels))
+
+
+def _sums_without_units(moments: Floats, unit_index: NDArray[np.intp]) -> Floats:
+    """As `leave_one_out_sums`, of units that are numbered from 0 without gaps."""
+    by_unit = np.array([np.bincount(unit_index, column) for column in moments.T])
+    left_out: Floats = moments.sum(axis=0) - by_unit.T
     return left_out
 
 

@@ -21,6 +21,7 @@ from auditor.metrics.intervals.jackknife_interval import (
     jackknife_interval,
     jackknife_variance,
     leave_one_out_sums,
+    number_labels,
     recompute_without_units,
 )
 from auditor.metrics.intervals.paired import recover_difference, recover_difference_with_p_value
@@ -123,19 +124,18 @@ def build_two_way_table(
     Raises:
         ValueError: shapes differ, or a country is in two groups.
     """
-    (country_names, country_index), (topic_names, topic_index) = (
-        np.unique(np.asarray(select_labels(labels, included)), return_inverse=True) for labels in (countries, topics)
-    )
+    country_labels = np.asarray(select_labels(countries, included))
+    country_index, topic_index = number_labels(country_labels), number_labels(select_labels(topics, included))
+    n_countries, n_topics = (int(index.max(initial=-1)) + 1 for index in (country_index, topic_index))
     unit = countries.unit if isinstance(countries, UnitLabels) else "country"
     if not strata_masks:
-        return TwoWayTable(country_index, topic_index, (np.arange(len(country_names)),), len(topic_names), unit)
+        return TwoWayTable(country_index, topic_index, (np.arange(n_countries),), n_topics, unit)
     strata = tuple(np.unique(country_index[mask[included]]) for mask in strata_masks)
     members, n_strata = np.unique(np.concatenate(strata), return_counts=True)
     if (n_strata > 1).any():
-        raise ValueError(
-            f"a country must be in one group only, but {country_names[members[n_strata > 1][0]]} is in both"
-        )
-    return TwoWayTable(country_index, topic_index, strata, len(topic_names), unit)
+        in_both = country_labels[country_index == members[n_strata > 1][0]][0]
+        raise ValueError(f"a country must be in one group only, but {in_both} is in both")
+    return TwoWayTable(country_index, topic_index, strata, n_topics, unit)
 
 
 STATISTIC_TRANSFORMS: Mapping[Statistic, Transform] = {
@@ -319,7 +319,11 @@ def statistic_replicates(
         figure = float(value(total[None])[0]) if len(table.row_index) else np.nan
     replicates = {table.row_unit: [by_country[members] for members in table.strata], "topic": [by_topic]}
     if table.row_unit == "country":
-        replicates["cell"] = [by_cell[np.isin(table.row_index, members)] for members in table.strata]
+        replicates["cell"] = (
+            [by_cell]
+            if len(table.strata) == 1
+            else [by_cell[np.isin(table.row_index, members)] for members in table.strata]
+        )
     return figure, replicates
 
 
