@@ -236,15 +236,16 @@ def _panel_cautions(report: Report) -> Iterator[str]:
             "another judge. Judges with the same model and the same request count as one judge; their agreement is no "
             "evidence."
         )
-    kappa = report.panel.fleiss_kappa
-    if (status := compare_interval(kappa)) in ("negative", "unclear"):
+    alpha = report.panel.krippendorff_alpha
+    if (status := compare_interval(alpha)) in ("negative", "unclear"):
         finding = "below chance" if status == "negative" else "not statistically distinguishable from chance"
         area = report.task.telling.area if report.task and report.task.telling else None
         conclusion = "so their verdicts are weak evidence"
         if area is not None and compare_interval(area, CHANCE_AUC) == "positive":
             auc = describe_estimate("AUC", area)
             conclusion = f"but their verdicts separate correct from incorrect answers ({auc})"
-        yield f"The agreement of the judges is {finding} ({describe_estimate('Fleiss’ kappa', kappa)}), {conclusion}."
+        figures = describe_estimate("Krippendorff’s alpha", alpha)
+        yield f"The agreement of the judges is {finding} ({figures}), {conclusion}."
 
 
 CAUTION_CHECKS: Sequence[Callable[[Report], Iterable[str]]] = (

@@ -227,9 +227,9 @@ def build_panel_section(report: Report) -> Section | None:
 
 
 def _summarize_panel(report: Report) -> str:
-    """The range of peer agreement, and whether the judges agree beyond chance."""
-    kappa = report.panel.fleiss_kappa
-    status = compare_interval(kappa)
+    """The range of peer agreement, and whether the judges agree beyond chance, by the figure of the certificate."""
+    alpha = report.panel.krippendorff_alpha
+    status = compare_interval(alpha)
     agreement = {
         "positive": "The judges agree with each other beyond chance",
         "negative": "The judges agree with each other less than by chance",
@@ -238,7 +238,7 @@ def _summarize_panel(report: Report) -> str:
     shares = sorted(
         (row.agreement.value, row.model) for row in report.peer_agreement if row.agreement.value is not None
     )
-    text = f"{agreement} ({describe_estimate('Fleiss’ kappa', kappa)})."
+    text = f"{agreement} ({describe_estimate('Krippendorff’s alpha', alpha)})."
     if not shares:
         return text
     (low, low_model), (high, high_model) = shares[0], shares[-1]

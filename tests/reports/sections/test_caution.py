@@ -27,7 +27,7 @@ from tests.support.report_changes import change
 from tests.support.request_reports import refuse_temperature
 
 Changed = Callable[[Report], Report]
-KAPPA = Estimate(0.26, 50, 0.1, 0.63)
+ALPHA = Estimate(0.26, 50, 0.1, 0.63)
 SHARE = ShareEstimate(0.4, 20, 0.06, 0.7)
 MISSING = ShareEstimate(None, 0, reason="not asked")
 
@@ -178,13 +178,17 @@ CASES = [
         "_panel_cautions", "2 verdicts of", lambda report: change(report, panel__repeated=2),
     ),
     Case(
-        "_panel_cautions", "below chance (Fleiss’ kappa = −0.30, 95% CI −0.50 to −0.10)",
-        lambda report: change(report, panel__fleiss_kappa=Estimate(-0.3, 50, -0.5, -0.1)),
+        "_panel_cautions", "below chance (Krippendorff’s alpha = −0.30, 95% CI −0.50 to −0.10)",
+        lambda report: change(report, panel__krippendorff_alpha=Estimate(-0.3, 50, -0.5, -0.1)),
     ),
     Case(
-        "_panel_cautions", "not statistically distinguishable from chance (Fleiss’ kappa = 0.26, 95% CI −0.18 to 0.63)",
-        lambda report: change(report, panel__fleiss_kappa=replace(KAPPA, ci_low=-0.18)),
-        lambda report: change(report, panel__fleiss_kappa=KAPPA),
+        "_panel_cautions",
+        "not statistically distinguishable from chance (Krippendorff’s alpha = 0.26, 95% CI −0.18 to 0.63)",
+        lambda report: change(report, panel__krippendorff_alpha=replace(ALPHA, ci_low=-0.18)),
+        # by the figure of the certificate alone: both figures in words would contradict each other near 0
+        lambda report: change(
+            report, panel__krippendorff_alpha=ALPHA, panel__fleiss_kappa=replace(ALPHA, ci_low=-0.01)
+        ),
     ),
     Case(
         "_design_cautions", "such as the wording, the direction and form of the scale",
@@ -214,7 +218,7 @@ def test_verdicts_that_separate_correct_answers_are_not_called_weak_evidence(
     validity = SimpleNamespace(area=Estimate(0.8, 300, ci_low, 0.9, resampled=("item",)))
     task = SimpleNamespace(telling=validity)
     [check] = [check for check in CAUTION_CHECKS if check.__name__ == "_panel_cautions"]
-    changed = change(report, panel__fleiss_kappa=replace(KAPPA, ci_low=-0.18), task=task)
+    changed = change(report, panel__krippendorff_alpha=replace(ALPHA, ci_low=-0.18), task=task)
     [sentence] = [sentence for sentence in check(changed) if "chance" in sentence]
     assert words in sentence
 

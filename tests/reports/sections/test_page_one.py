@@ -50,7 +50,7 @@ NO_FINDINGS: dict[str, Any] = {
 }  # fmt: skip
 NO_CAUTIONS: dict[str, Any] = {
     "alignment": [], "sensitivity": [], "self_consistency": [], "regions__gaps": [], "coverage__total": [],
-    "refusals": None, "panel__fleiss_kappa": MISSING,
+    "refusals": None, "panel__krippendorff_alpha": MISSING,
 }  # fmt: skip
 PARTS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "_build_answer": ("survey", "on the cells that all answered: alder.", {"audit__survey__survey__title": ""}),
