@@ -111,7 +111,7 @@ def share_difference_over_items(
     return estimate_from_replicates(difference, n, replicates.units, bounds=(-1.0, 1.0))
 
 
-def area_under_curve(support: ArrayLike, is_correct: ArrayLike, items: ArrayLike) -> Estimate:
+def area_under_curve(support: ArrayLike, is_correct: ArrayLike, items: ArrayLike) -> Tested:
     """The probability that a right answer has more support than a wrong one, ties counting half; 0.5 is chance level.
 
     The area under the ROC curve (Mann & Whitney, Annals of Mathematical Statistics 18, 1947), with its interval on the
@@ -123,22 +123,22 @@ def area_under_curve(support: ArrayLike, is_correct: ArrayLike, items: ArrayLike
         items: shape (answers,), labels.
 
     Returns:
-        In [0, 1]; None where all answers are right, or all wrong.
+        In [0, 1], tested against 0.5; None where all answers are right, or all wrong.
 
     Raises:
         ValueError: shapes differ.
     """
     support_values, correct, item_labels = _check_answers(support, is_correct, items)
     if not len(correct):
-        return Estimate(None, 0, reason="no answer")
+        return Tested(None, 0, reason="no answer")
     if correct.all() or not correct.any():
-        return Estimate(None, len(correct), reason=f"all answers are {'correct' if correct.all() else 'incorrect'}")
+        return Tested(None, len(correct), reason=f"all answers are {'correct' if correct.all() else 'incorrect'}")
     return _estimate_over_items(
         lambda included: _auc(support_values[included], correct[included]), item_labels, len(correct), LOGIT
     )
 
 
-def area_under_curve_within_items(support: ArrayLike, is_correct: ArrayLike, items: ArrayLike) -> Estimate:
+def area_under_curve_within_items(support: ArrayLike, is_correct: ArrayLike, items: ArrayLike) -> Tested:
     """As `area_under_curve`, over pairs of a right and a wrong answer to the same item.
 
     Comparing within items removes differences in difficulty between items.
@@ -146,7 +146,7 @@ def area_under_curve_within_items(support: ArrayLike, is_correct: ArrayLike, ite
     Args, Raises: as `area_under_curve`.
 
     Returns:
-        In [0, 1]; None where no item has both right and wrong answers. `n` counts pairs.
+        In [0, 1], tested against 0.5; None where no item has both right and wrong answers. `n` counts pairs.
     """
     support_values, correct, item_labels = _check_answers(support, is_correct, items)
     item_names, item_index = np.unique(item_labels, return_inverse=True)
@@ -161,7 +161,7 @@ def area_under_curve_within_items(support: ArrayLike, is_correct: ArrayLike, ite
     has_both = n_pairs > 0
     if not has_both.any():
         reason = "no item has both correct and incorrect answers" if len(correct) else "no answer"
-        return Estimate(None, len(correct), reason=reason)
+        return Tested(None, len(correct), reason=reason)
     won, pairs = n_won[has_both], n_pairs[has_both]
     return _estimate_over_items(
         lambda included: float(won[included].sum() / pairs[included].sum()) if included.any() else np.nan,
@@ -171,7 +171,7 @@ def area_under_curve_within_items(support: ArrayLike, is_correct: ArrayLike, ite
     )
 
 
-def correlation_over_items(x: ArrayLike, y: ArrayLike, items: ArrayLike, *, ranks: bool = False) -> Estimate:
+def correlation_over_items(x: ArrayLike, y: ArrayLike, items: ArrayLike, *, ranks: bool = False) -> Tested:
     """Pearson's or Spearman's correlation of two measures of each answer, with its interval on Fisher's z.
 
     Args:
@@ -193,7 +193,7 @@ def correlation_over_items(x: ArrayLike, y: ArrayLike, items: ArrayLike, *, rank
     for values, side in ((a, "first"), (b, "second")):
         if len(a) < 3 or len(np.unique(values)) < 2:
             reason = "fewer than 3 answers" if len(a) < 3 else f"all values of the {side} measure are the same"
-            return Estimate(None, len(a), reason=reason if len(a) else "no answer")
+            return Tested(None, len(a), reason=reason if len(a) else "no answer")
     return _estimate_over_items(
         lambda included: _correlation(a[included], b[included], ranks=ranks), item_labels, len(a), FISHER_Z
     )
@@ -241,20 +241,23 @@ def _correlation(x: NDArray[np.generic], y: NDArray[np.generic], *, ranks: bool)
 
 def _estimate_over_items(
     statistic: MaskStatistic, item_labels: NDArray[np.generic], n: int, transform: Transform
-) -> Estimate:
-    """Estimate a statistic with an interval that leaves out items, or groups of items, in turn.
+) -> Tested:
+    """Estimate a statistic with an interval and a test that leave out items, or groups of items, in turn.
 
     Args:
         statistic: from the mask of the included answers to a number.
         item_labels: shape (answers,).
         n: sample size of the estimate.
-        transform: the scale on which the statistic is nearly normal.
+        transform: the scale on which the statistic is nearly normal; the test is of 0 on it.
     """
     item_names, item_index = np.unique(item_labels, return_inverse=True)
     n_groups = min(len(item_names), MAX_JACKKNIFE_GROUPS)
     value = statistic(np.ones(len(item_labels), dtype=np.bool_))
     replicates = recompute_without_units(statistic, item_index % n_groups)
-    return estimate_from_replicates(value, n, {"item": replicates}, transform)
+    interval = jackknife_interval(value, {"item": replicates}, transform)
+    if interval.low is None or interval.high is None:
+        return Tested(value, n, reason=interval.reason)
+    return Tested(value, n, interval.low, interval.high, resampled=("item",), p_value=interval.p_value)
 
 
 def within_model_difference(

@@ -13,7 +13,7 @@ from typing import Annotated
 import numpy as np
 
 from auditor.domain import AnswerKind, Cell, Task, TaskItem
-from auditor.metrics.intervals.estimate import Estimate, ShareEstimate, TestedShare, proportion
+from auditor.metrics.intervals.estimate import Estimate, ShareEstimate, Tested, TestedShare, proportion
 from auditor.metrics.intervals.items import correlation_over_items
 from auditor.metrics.intervals.unit_means import (
     ShareTable,
@@ -100,18 +100,18 @@ class JudgeValidityRow(ReportModel):
 
 
 class PeerValidityReport(ReportModel):
-    """Association of peer verdicts with correctness."""
+    """Association of peer verdicts with correctness; its tests are one family."""
 
     answers: int
     """Answers with a verdict and a known truth."""
-    area: Estimate | None
+    area: Tested | None
     """AUC: how likely a right answer has the larger share VALID than a wrong one; null if correctness is unknown."""
-    area_within: Estimate | None
+    area_within: Tested | None
     """AUC among answers to the same item, which removes differences in difficulty between items."""
     verdicts: list[VerdictAccuracyRow]
     difference: Estimate | None
     """Accuracy of the answers with a verdict VALID minus that of those with a verdict INVALID."""
-    closeness: Estimate | None
+    closeness: Tested | None
     """For scores: Spearman's correlation over answers of the share VALID with closeness to the truth."""
     models: ModelCorrelation
     """Correlation over models of peer agreement with accuracy; with minus the MAE for scores without a tolerance."""

@@ -20,6 +20,7 @@ from auditor.metrics.intervals.items import (
     share_difference_over_items,
     within_model_difference,
 )
+from auditor.metrics.intervals.multiple_testing import adjust_tests
 from auditor.metrics.intervals.unit_means import ShareTable, share_over_units, shares_over_units
 from auditor.metrics.labels.annotator_test import alternative_annotator_test
 from auditor.metrics.people.over_models import ModelCorrelation, correlate_models
@@ -79,7 +80,7 @@ def build_peer_validity_report(
     # A key is (model, cell of the item, sample); the topic of that cell is the id of the item.
     sample_shares, item_ids = [float(valid_shares[key]) for key in keys], np.array([key[1].topic for key in keys])
     is_correct = [answers.correctness.get(key, False) for key in keys]
-    return PeerValidityReport(
+    report = PeerValidityReport(
         answers=len(judged_samples),
         area=area_under_curve(sample_shares, is_correct, item_ids) if has_accuracy else None,
         area_within=area_under_curve_within_items(sample_shares, is_correct, item_ids) if has_accuracy else None,
@@ -94,6 +95,14 @@ def build_peer_validity_report(
         models=_correlate_models(source, model_rows, has_accuracy=has_accuracy),
         judges=_build_judge_rows(source.judge_names, verdicts_with_truth) if has_accuracy else [],
     )
+    # Each of these figures is a sentence.
+    figures: dict[str, Tested] = {
+        name: figure
+        for name in ("area", "area_within", "closeness", "models")
+        if (figure := getattr(report, name)) is not None
+    }
+    tests = adjust_tests(figures.values(), "verdicts as predictions of correctness")
+    return report.model_copy(update=dict(zip(figures, tests, strict=True)))
 
 
 def _sample_key(vote: Vote) -> SampleKey:
@@ -217,7 +226,7 @@ def _build_judge_row(
     )
 
 
-def _correlate_closeness(answers: TaskAnswerSet, keys: Sequence[SampleKey], valid_shares: Sequence[float]) -> Estimate:
+def _correlate_closeness(answers: TaskAnswerSet, keys: Sequence[SampleKey], valid_shares: Sequence[float]) -> Tested:
     """Rank correlation over answers of the share of VALID with closeness: minus the distance from the truth."""
     closeness = [
         -abs(float(answers.usable_answers[key]) - float(answers.task.item_for(key[1]).truth or "nan")) for key in keys

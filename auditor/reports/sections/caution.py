@@ -18,7 +18,7 @@ from auditor.reports.sections.phrasing import compare_interval, describe_estimat
 from auditor.reports.sections.probe_sections import list_probe_cautions
 from auditor.reports.sections.requests import SamplingMarks, describe_mixed_forms
 from auditor.reports.sections.sensitivity import list_influence_cautions
-from auditor.reports.sections.task import CHANCE_AUC
+from auditor.reports.sections.task import compare_auc
 
 MIN_COVERAGE = 0.95
 MAX_OBEDIENCE = 0.05
@@ -241,7 +241,7 @@ def _panel_cautions(report: Report) -> Iterator[str]:
         finding = "below chance" if status == "negative" else "not statistically distinguishable from chance"
         area = report.task.telling.area if report.task and report.task.telling else None
         conclusion = "so their verdicts are weak evidence"
-        if area is not None and compare_interval(area, CHANCE_AUC) == "positive":
+        if area is not None and compare_auc(area) == "positive":
             auc = describe_estimate("AUC", area)
             conclusion = f"but their verdicts separate correct from incorrect answers ({auc})"
         figures = describe_estimate("Krippendorff’s alpha", alpha)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from auditor.domain import AnswerKind, Purpose
-from auditor.metrics.intervals.estimate import Estimate
+from auditor.metrics.intervals.estimate import SIGNIFICANCE_LEVEL, Estimate, Tested
 from auditor.reports.charts.interval_plot import SHARE_AXIS
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.task import (
@@ -42,11 +42,12 @@ from auditor.reports.number_format import (
     pluralize,
 )
 from auditor.reports.sections.judge_quality import format_passed
-from auditor.reports.sections.over_models import compare_correlation
 from auditor.reports.sections.phrasing import (
     build_finding,
     build_interval_figure,
     compare_interval,
+    compare_test,
+    describe_correction,
     describe_estimate,
     describe_interval,
     tabulate,
@@ -99,20 +100,31 @@ def _list_findings(validity: PeerValidityReport) -> list[ListItem]:
             f"{shares['VALID']} of the VALID verdicts are on correct answers, and {shares['INVALID']} of the INVALID "
             f"ones: {_describe_points(difference)}."
         )
-        findings.append(ListItem(text, compare_interval(difference)))
+        findings.append(ListItem(text, "neutral"))  # a description: the AUC says whether there is a difference
     if validity.closeness is not None:
         subject = "Closeness of an answer to the truth and its share of VALID verdicts"
         figures = describe_estimate("ρ", validity.closeness, "answer")
-        findings.append(_describe_correlation(subject, figures, compare_interval(validity.closeness)))
+        figures += describe_correction(validity.closeness)
+        findings.append(_describe_correlation(subject, figures, compare_test(validity.closeness)))
     subject, figures = "Share of VALID and correctness of models", describe_model_correlation(validity.models)
-    findings.append(_describe_correlation(subject, figures, compare_correlation(validity.models)))
+    if (validity.models.p_value or 1.0) < SIGNIFICANCE_LEVEL:
+        figures += describe_correction(validity.models)
+    findings.append(_describe_correlation(subject, figures, compare_test(validity.models)))
     return findings
 
 
-def _describe_auc(auc: Estimate, pair_label: str) -> ListItem:
+def compare_auc(auc: Tested) -> Status:
+    """Whether an AUC is above chance (positive) or below it (negative), given all tests of its family, or unclear."""
+    if auc.adjusted_p_value is None:
+        return "neutral"
+    return compare_interval(auc, CHANCE_AUC) if auc.is_significant else "unclear"
+
+
+def _describe_auc(auc: Tested, pair_label: str) -> ListItem:
     """State how well verdicts separate the answers that `pair_label` names."""
-    figures = describe_estimate("AUC", auc)
-    status = compare_interval(auc, CHANCE_AUC)
+    status = compare_auc(auc)
+    correction = "" if compare_interval(auc, CHANCE_AUC) == status else describe_correction(auc)
+    figures = f"{describe_estimate('AUC', auc)}{correction}"
     finding = {
         "positive": f"Verdicts separate {pair_label}",
         "negative": f"Verdicts separate {pair_label} in the wrong direction",

@@ -183,6 +183,17 @@ def test_the_area_is_mann_and_whitneys() -> None:
     assert within.n == len(pairs)
 
 
+def test_an_area_is_tested_against_one_half_by_its_interval() -> None:
+    p_values = []
+    for seed in range(40):
+        support, right, item = draw_answers(np.random.default_rng(seed), 20, 4)
+        for area in (area_under_curve(support, right, item), area_under_curve_within_items(support, right, item)):
+            p_values.append(known(area.p_value))
+            is_excluded = not known(area.ci_low) <= 0.5 <= known(area.ci_high)
+            assert is_excluded == (p_values[-1] < 0.05)
+    assert min(p_values) < 0.05 < max(p_values)
+
+
 def test_correlations_are_those_of_scipy() -> None:
     rng = np.random.default_rng(6)
     x, item = rng.standard_normal(60), np.repeat(np.arange(12), 5)

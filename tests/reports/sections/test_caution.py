@@ -10,7 +10,7 @@ import pytest
 
 from auditor.config import installed_probes
 from auditor.domain.audit_records import AnswerSelection
-from auditor.metrics.intervals.estimate import Estimate, ShareEstimate
+from auditor.metrics.intervals.estimate import Estimate, ShareEstimate, Tested
 from auditor.probe_interface import Headline
 from auditor.reports.data.agreement.over_models import EqualSeries
 from auditor.reports.data.agreement.sensitivity import InfluentialUnit
@@ -210,12 +210,17 @@ def test_a_reason_for_caution_is_given_where_there_is_one_and_nowhere_else(repor
 
 
 @pytest.mark.parametrize(
-    ("ci_low", "words"), [(0.7, "but their verdicts separate correct from"), (0.4, "weak evidence")]
+    ("ci_low", "p_value", "words"),
+    [
+        (0.7, 0.01, "but their verdicts separate correct from"),
+        (0.4, 0.2, "weak evidence"),
+        (0.51, 0.09, "weak evidence"),
+    ],
 )
 def test_verdicts_that_separate_correct_answers_are_not_called_weak_evidence(
-    report: Report, ci_low: float, words: str
+    report: Report, ci_low: float, p_value: float, words: str
 ) -> None:
-    validity = SimpleNamespace(area=Estimate(0.8, 300, ci_low, 0.9, resampled=("item",)))
+    validity = SimpleNamespace(area=Tested(0.8, 300, ci_low, 0.9, resampled=("item",), adjusted_p_value=p_value))
     task = SimpleNamespace(telling=validity)
     [check] = [check for check in CAUTION_CHECKS if check.__name__ == "_panel_cautions"]
     changed = change(report, panel__krippendorff_alpha=replace(ALPHA, ci_low=-0.18), task=task)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from auditor.domain import AnswerKind, Task
-from auditor.metrics.intervals.estimate import Estimate, ShareEstimate, TestedShare
+from auditor.metrics.intervals.estimate import Estimate, ShareEstimate, Tested, TestedShare
 from auditor.metrics.people.over_models import ModelCorrelation
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.task import (
@@ -160,42 +160,55 @@ def test_no_section_without_verdicts_on_known_answers(report: Report) -> None:
 PAIR = "correct from incorrect answers"
 CLOSENESS = "Closeness of an answer to the truth and its share of VALID verdicts"
 MODELS = "Share of VALID and correctness of models"
+FEW_MODELS = "an interval needs 8"
+
+
+def make_test(value: float, n: int, ci_low: float, ci_high: float, adjusted_p_value: float) -> Tested:
+    return Tested(value, n, ci_low, ci_high, adjusted_p_value=adjusted_p_value)
 
 
 @pytest.mark.parametrize(
     ("changes", "finding", "status"),
     [
-        ({"area": Estimate(0.9, 9, 0.8, 0.95)},
+        ({"area": make_test(0.9, 9, 0.8, 0.95, 0.01)},
          f"Verdicts separate {PAIR} (AUC = 0.90, 95% CI 0.80 to 0.95).", "positive"),
-        ({"area": Estimate(0.2, 9, 0.1, 0.4)},
+        ({"area": make_test(0.2, 9, 0.1, 0.4, 0.01)},
          f"Verdicts separate {PAIR} in the wrong direction (AUC = 0.20, 95% CI 0.10 to 0.40).", "negative"),
-        ({"area": Estimate(0.6, 9, 0.4, 0.8)},
+        ({"area": make_test(0.6, 9, 0.4, 0.8, 0.4)},
          f"Verdicts are not shown to separate {PAIR} better than chance (AUC = 0.60, 95% CI 0.40 to 0.80).", "unclear"),
-        ({"area": Estimate(0.6, 9, reason="one item")},
+        ({"area": Tested(0.6, 9, reason="one item")},
          f"How well the judges’ verdicts separate {PAIR}: AUC = 0.60, no 95% CI: one item.", "neutral"),
-        ({"area": Estimate(None, 0, reason="no pair")},
+        ({"area": Tested(None, 0, reason="no pair")},
          f"How well the judges’ verdicts separate {PAIR}: AUC not available: no pair.", "neutral"),
-        ({"closeness": Estimate(0.8, 60, 0.6, 0.9)},
+        ({"area": make_test(0.6, 9, 0.51, 0.7, 0.09)},
+         f"Verdicts are not shown to separate {PAIR} better than chance (AUC = 0.60, 95% CI 0.51 to 0.70; not beyond "
+         "chance given all tests of this kind, p = 0.09).", "unclear"),
+        ({"closeness": make_test(0.8, 60, 0.6, 0.9, 0.001)},
          f"{CLOSENESS} are positively correlated (ρ = 0.80, 95% CI 0.60 to 0.90, 60 answers).", "positive"),
-        ({"closeness": Estimate(-0.8, 60, -0.9, -0.6)},
+        ({"closeness": make_test(-0.8, 60, -0.9, -0.6, 0.001)},
          f"{CLOSENESS} are negatively correlated (ρ = −0.80, 95% CI −0.90 to −0.60, 60 answers).", "negative"),
-        ({"closeness": Estimate(0.1, 60, -0.1, 0.3)},
+        ({"closeness": make_test(0.1, 60, -0.1, 0.3, 0.3)},
          f"{CLOSENESS}: the correlation is not statistically distinguishable from zero (ρ = 0.10, 95% CI −0.10 to "
          "0.30, 60 answers).", "unclear"),
-        ({"models": ModelCorrelation(0.9, 6, reason="an interval needs 8", p_value=0.02, models=6)},
+        ({"models": ModelCorrelation(0.9, 6, reason=FEW_MODELS, p_value=0.02, adjusted_p_value=0.04, models=6)},
          f"{MODELS} are positively correlated (r = 0.90, p = 0.020, 6 models; no 95% CI: an interval needs 8).",
          "positive"),
-        ({"models": ModelCorrelation(-0.5, 9, -0.9, 0.2, None, ("model",), p_value=0.2, models=9)},
+        ({"models": ModelCorrelation(-0.5, 9, -0.9, 0.2, None, ("model",), p_value=0.2, adjusted_p_value=0.4,
+                                     models=9)},
          f"{MODELS}: the correlation is not statistically distinguishable from zero (r = −0.50, 95% CI −0.90 to 0.20, "
          "p = 0.200, 9 models).", "unclear"),
-        ({"models": ModelCorrelation(-0.9, 9, -0.97, -0.6, None, ("family",), p_value=0.001, models=14)},
+        ({"models": ModelCorrelation(-0.9, 9, -0.97, -0.6, None, ("family",), p_value=0.001, adjusted_p_value=0.002,
+                                     models=14)},
          f"{MODELS} are negatively correlated (r = −0.90, 95% CI −0.97 to −0.60, p = 0.001, 14 models of 9 families).",
          "negative"),
         ({"verdicts": [VerdictAccuracyRow(said="VALID", n=30, accuracy=ShareEstimate(0.9, 30, 0.8, 1.0)),
                        VerdictAccuracyRow(said="INVALID", n=10, accuracy=ShareEstimate(0.2, 10, 0.1, 0.4))],
           "difference": Estimate(0.7, 40, 0.5, 0.9)},
          "90% of the VALID verdicts are on correct answers, and 20% of the INVALID ones: a difference of +70 "
-         "percentage points (95% CI +50 to +90).", "positive"),
+         "percentage points (95% CI +50 to +90).", "neutral"),
+        ({"models": ModelCorrelation(0.9, 6, reason=FEW_MODELS, p_value=0.02, adjusted_p_value=0.06, models=6)},
+         f"{MODELS}: the correlation is not statistically distinguishable from zero (r = 0.90, p = 0.020, 6 models; no "
+         "95% CI: an interval needs 8; not beyond chance given all tests of this kind, p = 0.06).", "unclear"),
         ({}, f"{MODELS}: r not available: no model has both; 0 models.", "neutral"),
     ],
 )  # fmt: skip
