@@ -312,19 +312,28 @@ async def _read_body(response: httpx.Response) -> bytes:
     off is none, so one that can be read was sent in full.
     """
     assert isinstance(response.stream, httpx.AsyncByteStream)
-    chunks, stream = [b""], aiter(response.stream)
+    chunks: list[bytes] = []
+    loop = asyncio.get_running_loop()
+    timer: asyncio.TimerHandle | None = None
     try:
-        while True:
-            # Parsed only if its end is that of an object; a body that is not JSON has no time limit of its own.
-            may_be_whole = chunks[-1].rstrip().endswith(b"}") and _is_json_object(b"".join(chunks))
-            async with asyncio.timeout(MAX_SILENCE_S if may_be_whole else None):
-                chunks.append(await anext(stream))
-    except StopAsyncIteration:
-        pass
+        async with asyncio.timeout(None) as limit:
+
+            def end_if_whole() -> None:
+                """End the reading if nothing is missing."""
+                if _is_json_object(b"".join(chunks)):
+                    limit.reschedule(loop.time())
+
+            async for chunk in response.stream:
+                chunks.append(chunk)
+                if timer is not None:
+                    timer.cancel()
+                timer = loop.call_later(MAX_SILENCE_S, end_if_whole)  # parsing at each chunk may take hours
     except (TimeoutError, httpx.ReadError):
         if not _is_json_object(b"".join(chunks)):
             raise
     finally:
+        if timer is not None:
+            timer.cancel()
         await response.aclose()
     return b"".join(chunks)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
+from collections.abc import AsyncIterator
+from unittest import mock
 
 import httpx
 import pytest
@@ -66,6 +68,25 @@ async def test_a_whole_answer_whose_connection_stays_open_is_read(
     server.script = lambda _: Reply(wire=(HEAD + frame + BODY[:20], 0.4, BODY[20:], 30.0))
     [read_answer] = await ask(model_section(server), call())
     assert (read_answer.outcome, read_answer.text, len(server.requests)) == (Outcome.OK, "hello", 1), read_answer.error
+
+
+async def test_a_body_of_many_parts_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parsing at each part that may be the last took time by the square of the body's length."""
+    parse = mock.Mock(side_effect=transport.parse_json_object)
+    monkeypatch.setattr(transport, "parse_json_object", parse)
+
+    async def parts() -> AsyncIterator[bytes]:
+        yield b'{"text": "'
+        for _ in range(1_000):
+            yield b"}"
+        yield b'"}'
+
+    response = httpx.Response(200, headers={"content-type": "application/json"}, content=parts())
+    transport.CURRENT_EXCHANGE.set(transport.HttpExchange())
+    handler = httpx.MockTransport(lambda _: response)
+    async with httpx.AsyncClient(transport=transport.GuardedTransport(handler)) as client:
+        read_response = await client.post("http://127.0.0.1", json={})
+    assert (len(read_response.json()["text"]), parse.call_count) == (1_000, 1)
 
 
 async def test_a_byte_that_is_not_utf8_is_replaced_in_a_text(server: FakeServer) -> None:
