@@ -217,7 +217,7 @@ class ComparisonGate(ReportModel):
 
     verdict: GateStatus
     reasons: list[str]
-    """Why it failed or is undecided, a sentence for each pair."""
+    """Why it failed or is undecided, a sentence for each pair; and which regions the margin was not tested in."""
 
     @property
     def exit_code(self) -> int:
@@ -234,6 +234,7 @@ def decide_comparison(differences: DifferenceReport, *, fail_if_worse: bool) -> 
             losses of its samples could hide a change. Without it, only margins count, which are undecided for the last
             two reasons too. A model of a later audit that the first one does not have leaves both undecided.
     """
+    notes: list[str] = []
     failed, undecided = [], [_describe_unpaired(model) for model in differences.unpaired if not model.is_reference]
     unfinished = {series.label for series in differences.series if not series.complete}
     for pair in differences.pairs if fail_if_worse else ():
@@ -245,6 +246,9 @@ def decide_comparison(differences: DifferenceReport, *, fail_if_worse: bool) -> 
             failed.append(f"{pair.second} is worse than {pair.first}: mean absolute error {figures}")
     for report in differences.non_inferiority:
         tested = [row for row in report.rows if row.passes is not None]
+        untested = [row.region for row in report.rows if row.passes is None and not row.is_hidden]
+        if tested and untested:
+            notes.append(f"{report.second} is not tested against {report.first} in {', '.join(untested)}")
         if missed := [row.region for row in tested if not row.passes]:
             failed.append(
                 f"{report.second} is not shown to be within the margin of {report.first}: {', '.join(missed)}"
@@ -259,7 +263,7 @@ def decide_comparison(differences: DifferenceReport, *, fail_if_worse: bool) -> 
                 f"{HIDDEN_CHANGE_REASON}"
             )
     verdict = GateStatus.FAILED if failed else GateStatus.UNDECIDED if undecided else GateStatus.PASSED
-    return ComparisonGate(verdict=verdict, reasons=[*failed, *undecided])
+    return ComparisonGate(verdict=verdict, reasons=[*failed, *undecided, *notes])
 
 
 def _describe_unpaired(model: UnpairedModel) -> str:

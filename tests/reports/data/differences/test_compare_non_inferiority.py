@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -120,6 +121,9 @@ def test_regions_without_an_interval_are_counted_apart(db: Database) -> None:
     changed = change(differences, non_inferiority=[change(report, regions=[*report.regions, few])])
     page = render(changed)
     assert "passes in 1 of 3 regions (1 not tested)" in page
+    gate = decide_comparison(changed, fail_if_worse=False)
+    assert gate.exit_code == 3
+    assert re.search(r"after\S* is not tested against before\S* in East$", gate.reasons[-1])
 
 
 @pytest.mark.parametrize(
