@@ -219,6 +219,8 @@ _VALUES_BY_SECTION: Mapping[tuple[str, str], Any] = {
     ("TaskSection", "source"): "items.csv",
 }
 """The same for keys that mean something else in one section."""
+_MAY_BE_EMPTY = frozenset({("AuditConfig", "judges")})
+"""Keys whose empty list is a setting of its own: no review."""
 
 
 def format_examples(parent_type: Any, key: str, annotation: Any, syntax: Syntax = "toml") -> str:
@@ -254,6 +256,8 @@ def _find_values(parent_type: Any, key: str, annotation: Any) -> Iterator[Any]:
     for member in members if len(members) > 1 else [annotation]:
         candidates = (listed_value, default, _build_value(member))
         yield from [value for value in candidates if value not in (None, [], {}) and _is_valid(member, value)][:1]
+    if (section_name, key) in _MAY_BE_EMPTY:
+        yield []
 
 
 def _is_valid(annotation: Any, value: Any) -> bool:

@@ -155,8 +155,8 @@ def test_no_unknown_key_is_explained_in_pydantics_words() -> None:
          "How to fix: Correct that value, for example max_attempts = 6 (the default), or remove the key."),
         ({"judges": "peer"},
          '\'judges\' must be "peers" or a list of tables, not "peer". How to fix: Correct that value, for example '
-         'judges = "peers" or judges = [{ name = "gpt-4o", model = "openai/gpt-4o" }], or remove the key: its '
-         'default is "peers".'),
+         'judges = "peers" or judges = [{ name = "gpt-4o", model = "openai/gpt-4o" }] or judges = [], or remove '
+         'the key: its default is "peers".'),
         ({"judges": ["gpt"]}, "'judges[1]' must be a table, not \"gpt\". How to fix: Correct that value, for example "
          '{ name = "gpt-4o", model = "openai/gpt-4o" }.'),
         ({"judges": 5}, "'judges' must be \"peers\" or a list of tables, not 5. "),

@@ -79,7 +79,8 @@ def transitivity(
     n_items, n_answered = len(answers), int((~np.isnan(answers)).sum()) // 2
     n_pairs = n_items * (n_items - 1) // 2
     if n_items < k or n_answered == 0:
-        reason = f"{n_items} items have no subset of {k}" if n_items < k else "no pair has a valid answer"
+        have = "item has" if n_items == 1 else "items have"
+        reason = f"{n_items} {have} no subset of {k}" if n_items < k else "no pair has a valid answer"
         return Transitivity(
             None, 0, reason=reason,
             k=k, n_items=n_items, exhaustive=n_items >= k, pairs_answered=n_answered, pairs=n_pairs,

@@ -106,6 +106,7 @@ def test_what_cannot_be_measured_says_why() -> None:
     silent = transitivity(np.full((5, 5), NAN), k=3)
     assert (silent.value, silent.reason, silent.pairs) == (None, "no pair has a valid answer", 10)
     assert transitivity(np.empty((0, 0)), k=3).reason == "0 items have no subset of 3"
+    assert transitivity(np.full((1, 1), np.nan), k=3).reason == "1 item has no subset of 3"
 
 
 @pytest.mark.parametrize("k", [5, 100])

@@ -128,6 +128,8 @@ def _describe_levels(report: RobustnessReport) -> Iterator[str]:
         )
     elif report.levels and not shown:
         yield "No choice is shown to change a model’s mean absolute error (MAE)."
+        if unknown := [row for row in report.levels if row.mae.value is None]:
+            yield f"{len(unknown)} of {len(report.levels)} differences are not known: {unknown[0].mae.reason}."
 
 
 def _list_models(report: RobustnessReport) -> list[Block]:

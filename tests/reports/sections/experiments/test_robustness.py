@@ -97,9 +97,15 @@ def test_a_design_that_measures_nothing_finds_nothing_unchanged() -> None:
 
 
 def test_a_design_without_effects_is_reported_as_such() -> None:
-    text = " ".join(render_text(build_robustness_document(build_report(RunWorld("")))).split())
+    report = build_report(RunWorld(""))
+    text = " ".join(render_text(build_robustness_document(report)).split())
+    assert "are not known" not in text
     assert "No ranking of two models is shown to change with the design (3 pairs of models, 8 choices)." in text
     assert "No choice is shown to change a model’s mean absolute error (MAE)." in text
+    missing = Tested(None, 0, reason="too few answers")
+    levels = [report.levels[0].model_copy(update={"mae": missing}), *report.levels[1:]]
+    text = " ".join(render_text(build_robustness_document(report.model_copy(update={"levels": levels}))).split())
+    assert f"error (MAE). 1 of {len(levels)} differences are not known: too few answers." in text
 
 
 def test_cells_that_change_most_are_quoted_side_by_side(moved: RobustnessReport) -> None:
