@@ -53,6 +53,7 @@ from auditor.reports.number_format import (
 from auditor.reports.sections.phrasing import (
     MAX_LONG_TABLE_ROWS,
     build_interval_figure,
+    compare_interval,
     slugify_unique,
     sort_by_p_value,
     tabulate,
@@ -330,10 +331,13 @@ def describe_excess(report: Report) -> Paragraph:
             "judges agree with people. To continue: "
         )
         return Paragraph([text, Code(command), "."])
-    direction = "more" if excess.value >= 0 else "less"
-    figures = f"{describe_points(abs(excess.value)).lstrip('+')} {direction} often than people do"
     interval = describe_interval(_to_points(excess), 0, "signed")
     labels = pluralize(quality.labels, "labelled trace")
+    if compare_interval(excess) not in ("positive", "negative"):
+        difference = f"{describe_points(excess.value)} ({interval}, {labels})"
+        return Paragraph(f"The judges’ share of VALID is not shown to differ from people’s: {difference}.")
+    direction = "more" if excess.value >= 0 else "less"
+    figures = f"{describe_points(abs(excess.value)).lstrip('+')} {direction} often than people do"
     return Paragraph(f"The judges find traces VALID {figures} ({interval}, {labels}).")
 
 

@@ -144,6 +144,25 @@ def test_the_summary_says_by_how_much_the_judges_were_off(report: Report, source
     assert "Can the judges be trusted?" not in text_of(build_summary_section(report))
 
 
+@pytest.mark.parametrize(
+    ("excess", "sentence"),
+    [
+        (Estimate(0.06, 60, 0.01, 0.11),
+         "The judges find traces VALID 6 percentage points more often than people do (95% CI +1 to +11, "),
+        (Estimate(-0.06, 60, -0.11, -0.01),
+         "The judges find traces VALID 6 percentage points less often than people do (95% CI −11 to −1, "),
+        (Estimate(-0.06, 60, -0.15, 0.04),
+         "The judges’ share of VALID is not shown to differ from people’s: −6 percentage points (95% CI −15 to +4, "),
+        (Estimate(0.06, 9, reason="too few"),
+         "The judges’ share of VALID is not shown to differ from people’s: +6 percentage points (no 95% CI: too few, "),
+    ],
+)  # fmt: skip
+def test_a_difference_from_people_is_claimed_only_with_its_whole_interval(
+    full: Report, excess: Estimate, sentence: str
+) -> None:
+    assert sentence in text_of(section_of(change(full, judge_quality__excess=excess)))
+
+
 def test_missing_labels_are_counted(report: Report, full: Report, source: ReportSource) -> None:
     text = text_of(section_of(label(report, source, n_each=12)))
     assert "Comparisons and checks use the judges’ own shares until each model has 30 labels" in text
