@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -273,19 +273,8 @@ def import_traces(
     truth = load_survey(survey)
     spell = make_country_speller(truth, file, country_codes, COUNTRY_CODES_ADVICE)
     spell_topic = make_topic_speller(truth)
-    groups: dict[tuple[str, Cell], dict[int, Trace]] = defaultdict(dict)
     notes: list[str] = []
-    for recorded_answer in read_recorded_answers(file, file_format, keys, notes.append):
-        cell = Cell(spell(recorded_answer.country), spell_topic(recorded_answer.topic))
-        recorded_answer = recorded_answer._replace(model=clean_name(recorded_answer.model))
-        group = groups[recorded_answer.model, cell]
-        number = len(group) if recorded_answer.sample is None else recorded_answer.sample
-        if number in group:
-            raise ImportFileError(
-                f"{recorded_answer.location}: two rows have the same model, country, topic and sample.",
-                "Give each answer its own number in the column sample, or delete the duplicate row.",
-            )
-        group[number] = _build_trace(recorded_answer, cell, number)
+    groups = _group_traces(read_recorded_answers(file, file_format, keys, notes.append), spell, spell_topic)
     traces = [trace for group in groups.values() for trace in group.values()]
     if not traces:
         raise ImportFileError(" ".join(notes) or f"{file}: has no rows.", "Check that it is the right file.")
@@ -310,6 +299,32 @@ def import_traces(
         replaced=replaced,
         notes=tuple(notes),
     )
+
+
+def _group_traces(
+    recorded_answers: Iterable[RecordedAnswer], spell_country: Callable[[str], str], spell_topic: Callable[[str], str]
+) -> dict[tuple[str, Cell], dict[int, Trace]]:
+    """Traces by model and cell, and there by the number of the sample.
+
+    Args:
+        spell_country, spell_topic: return a name in the survey's spelling.
+
+    Raises:
+        ImportFileError: two answers are the same sample.
+    """
+    groups: dict[tuple[str, Cell], dict[int, Trace]] = defaultdict(dict)
+    for recorded_answer in recorded_answers:
+        cell = Cell(spell_country(recorded_answer.country), spell_topic(recorded_answer.topic))
+        recorded_answer = recorded_answer._replace(model=clean_name(recorded_answer.model))
+        group = groups[recorded_answer.model, cell]
+        number = len(group) if recorded_answer.sample is None else recorded_answer.sample
+        if number in group:
+            raise ImportFileError(
+                f"{recorded_answer.location}: two rows have the same model, country, topic and sample.",
+                "Give each answer its own number in the column sample, or delete the duplicate row.",
+            )
+        group[number] = _build_trace(recorded_answer, cell, number)
+    return groups
 
 
 def _build_trace(recorded_answer: RecordedAnswer, cell: Cell, number: int) -> Trace:

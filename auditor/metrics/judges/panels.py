@@ -180,29 +180,12 @@ def panel_accuracy(
     members, panel_of = np.unique(is_member[usable], axis=1, return_inverse=True)
     in_panel = np.eye(members.shape[1])[panel_of.ravel()] * weight[:, None]
     columns = np.dstack([moments[:, :, [*usable, len(table)]], _sum_hits(both, truth, weight)])
-    n_columns = columns.shape[2]
     flat = np.hstack([columns.reshape(len(truth), -1), in_panel * truth[:, None], in_panel * (1 - truth)[:, None]])
 
-    def compute(sums: Floats) -> Floats:
-        """The accuracies of the majority; of the best judge and the majority on the traces that both decide; and of
-        independent judges, shape (replicates, 4)."""
-        hits = sums[:, : 4 * n_columns].reshape(len(sums), 4, n_columns)
-        n_positive, n_negative = np.split(sums[:, 4 * n_columns :], 2, axis=1)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            accuracy = ((hits[:, 1] + hits[:, 3]) / (hits[:, 0] + hits[:, 2]))[:, -3:]
-            rates = hits[:, [1, 3], :-3] / hits[:, [0, 2], :-3]
-        right, decided = np.zeros(len(sums)), np.zeros(len(sums))
-        for number, judges in enumerate(members.T):
-            for side, n_labels in enumerate((n_positive, n_negative)):
-                of_panel = _majority_probabilities(rates[:, side, judges])
-                right += n_labels[:, number] * of_panel[0]
-                decided += n_labels[:, number] * of_panel.sum(axis=0)
-        return np.column_stack([accuracy, right / decided])
-
-    [value] = compute(flat.sum(axis=0)[None])
+    [value] = _compute_accuracies(flat.sum(axis=0)[None], members)
     codes = [np.unique(np.asarray(names)[is_labelled], return_inverse=True)[1].ravel() for names in units.values()]
     cells = np.unique(np.stack(codes), axis=1, return_inverse=True)[1].ravel()
-    replicates = compute(leave_one_out_sums(flat, cells))
+    replicates = _compute_accuracies(leave_one_out_sums(flat, cells), members)
     unit = "cell" if len(units) > 1 else next(iter(units))
     of_majority, of_best, of_majority_with_best, of_independent = range(4)
 
@@ -221,6 +204,31 @@ def panel_accuracy(
         estimate(of_independent),
         estimate(of_majority, of_independent),
     )
+
+
+def _compute_accuracies(sums: Floats, members: NDArray[np.bool_]) -> Floats:
+    """Accuracies of the majority; of the best judge and the majority where both decide; and of independent judges.
+
+    Args:
+        sums: shape (replicates, 4 * (judges + 3) + 2 * panels): `_sum_hits` of each judge, the majority, and the best
+            judge and the majority where both decide; then the labels VALID, and those INVALID, of each panel.
+        members: shape (judges, panels), whether each judge is on the panel.
+
+    Returns:
+        Shape (replicates, 4).
+    """
+    n_hits = 4 * (len(members) + 3)
+    hits = sums[:, :n_hits].reshape(len(sums), 4, -1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        accuracy = ((hits[:, 1] + hits[:, 3]) / (hits[:, 0] + hits[:, 2]))[:, -3:]
+        rates = hits[:, [1, 3], :-3] / hits[:, [0, 2], :-3]
+    right, decided = np.zeros(len(sums)), np.zeros(len(sums))
+    for number, judges in enumerate(members.T):
+        for side, n_labels in enumerate(np.split(sums[:, n_hits:], 2, axis=1)):
+            of_panel = _majority_probabilities(rates[:, side, judges])
+            right += n_labels[:, number] * of_panel[0]
+            decided += n_labels[:, number] * of_panel.sum(axis=0)
+    return np.column_stack([accuracy, right / decided])
 
 
 def _sum_hits(rows: Floats, truth: Floats, weight: Floats) -> Floats:
