@@ -138,7 +138,8 @@ class SchemaState(Enum):
     """State of a database's tables compared with this program's schema.
 
     UNNUMBERED tables are the current ones, under the number of the last revision before the squash; OUTDATED ones are
-    older still, so that only an earlier version upgrades them; FOREIGN tables are another program's.
+    older still, so that only an earlier version upgrades them; FOREIGN tables are another program's. DAMAGED ones have
+    no revision, or several.
     """
 
     EMPTY = "empty"
@@ -148,6 +149,7 @@ class SchemaState(Enum):
     OUTDATED = "outdated"
     NEWER = "newer"
     FOREIGN = "foreign"
+    DAMAGED = "damaged"
 
 
 class DetectedSchema(NamedTuple):
@@ -180,10 +182,13 @@ def _detect_schema(connection: sa.Connection) -> DetectedSchema:
     table_names = sa.inspect(connection).get_table_names()
     if VERSION_TABLE not in table_names:
         return DetectedSchema(SchemaState.FOREIGN if table_names else SchemaState.EMPTY, None)
-    revision = connection.execute(sa.select(VERSION_TABLE_DEFINITION.c.version_num)).scalar_one_or_none()
+    revisions = connection.execute(sa.select(VERSION_TABLE_DEFINITION.c.version_num)).scalars().all()
+    if len(revisions) != 1:
+        return DetectedSchema(SchemaState.DAMAGED, None)
+    [revision] = revisions
     if revision == REVISION:
         state = SchemaState.CURRENT
-    elif revision is None or revision > REVISION:
+    elif revision > REVISION:
         state = SchemaState.NEWER
     elif has_current_tables(revision):
         state = SchemaState.UNNUMBERED
@@ -216,6 +221,10 @@ def incompatible_schema_error(url: str, detected: DetectedSchema) -> StorageErro
             f"then auditor doctor --upgrade{storage_option}. Then use this version again.",
         ),
         SchemaState.NEWER: (f"{location}: written by a newer version of auditor ({revisions}).", "Update auditor."),
+        SchemaState.DAMAGED: (
+            f"{location}: the table {VERSION_TABLE} must have one row, the revision, and has none or several.",
+            "An upgrade or a copy was not finished: restore a copy, such as FILE.bak-REVISION beside it.",
+        ),
         SchemaState.FOREIGN: (f"{location}: this database was not created by auditor.", "Name another with --storage."),
     }
     return StorageError(*message_by_state[detected.state])

@@ -26,6 +26,10 @@ def is_event_stream(content_type: str, body: bytes) -> bool:
     return is_announced or start.startswith(EVENT_STARTS)
 
 
+MESSAGE_EVENTS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
+"""Field of a block of Anthropic's that each kind of piece continues."""
+
+
 def join_events(body: bytes) -> dict[str, Any] | None:
     """Join the events of a whole stream into one JSON object: a completion, a response, or the error that ended it.
 
@@ -34,6 +38,7 @@ def join_events(body: bytes) -> dict[str, Any] | None:
     """
     completion: dict[str, Any] = {}
     choices: dict[int, dict[str, Any]] = {}
+    message: dict[str, Any] = {}
     for event in _iter_events(body):
         if event == END_MARK:
             break
@@ -44,6 +49,9 @@ def join_events(body: bytes) -> dict[str, Any] | None:
             return {"error": chunk["error"]}
         if chunk.get("type") in FINAL_EVENTS:
             return chunk["response"] if isinstance(chunk.get("response"), dict) else None
+        if chunk.get("type") == "message_stop":
+            return _finish_message(message)
+        _add_message_event(message, chunk)
         # Usage comes in the last chunk, or in each, as the count so far.
         completion |= {name: field for name, field in chunk.items() if name != "choices" and field is not None}
         for choice in chunk.get("choices") or []:
@@ -115,6 +123,38 @@ def _add_tool_calls(joined: list[dict[str, Any]], pieces: list[Any]) -> None:
         for name in ("name", "arguments"):
             if isinstance(function, dict) and isinstance(function.get(name), str):
                 tool_call["function"][name] += function[name]
+
+
+def _add_message_event(message: dict[str, Any], event: Mapping[str, Any]) -> None:
+    """Add an event of Anthropic's protocol to the message so far, whose blocks are under their numbers in `content`."""
+    match event:
+        case {"type": "message_start", "message": dict(start)}:
+            message |= {**start, "content": {}}
+        case {"type": "content_block_start", "index": int(index), "content_block": dict(block)} if message:
+            message["content"][index] = dict(block)
+        case {"type": "content_block_delta", "index": int(index), "delta": {"type": str(kind), **piece}} if message:
+            block = message["content"].setdefault(index, {})
+            if kind == "input_json_delta":
+                block["input"] = (block.get("input") or "") + str(piece.get("partial_json", ""))
+            elif (field := MESSAGE_EVENTS.get(kind)) is not None:
+                block[field] = str(block.get(field) or "") + str(piece.get(field, ""))
+        case {"type": "message_delta", "delta": dict(changes)} if message:
+            usage = event.get("usage")
+            message |= {
+                **changes,
+                "usage": {**(message.get("usage") or {}), **(usage if isinstance(usage, dict) else {})},
+            }
+
+
+def _finish_message(message: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Anthropic's message of a stream that was sent to its end; None if it names no reason why it ended."""
+    if not message.get("stop_reason"):
+        return None
+    blocks = [message["content"][index] for index in sorted(message["content"])]
+    for block in blocks:
+        if isinstance(block.get("input"), str):
+            block["input"] = _parse_object(block["input"]) or {}
+    return {**message, "content": blocks}
 
 
 def _finish(completion: dict[str, Any], choices: Mapping[int, dict[str, Any]]) -> dict[str, Any]:

@@ -64,7 +64,8 @@ def _check_countries(survey: Survey) -> Iterator[str]:
     """Yield a finding for countries that are unknown, and one for countries without a region."""
     unknown_countries = [country for country in survey.countries if country_code(country) is None]
     if unknown_countries:
-        suggestions = list(dict.fromkeys(filter(None, map(suggest_country, unknown_countries))))[:MAX_NAMES_SHOWN]
+        pairs = [(country, similar) for country in unknown_countries if (similar := suggest_country(country))]
+        suggestions = [f"{similar} by '{truncate_text(country)}'" for country, similar in pairs[:MAX_NAMES_SHOWN]]
         advice = f" Did you mean {' or '.join(suggestions)}?" if suggestions else ""
         yield (
             f"{_format_names(unknown_countries)}: not a country in ISO 3166, so it has no region, and judges may "

@@ -39,6 +39,37 @@ def answer_chunks(text: str = ANSWER, usage: bool = True) -> list[dict[str, Any]
     return [chunk({"role": "assistant", "content": ""}), *pieces, chunk({}, "stop"), *last, "[DONE]"]
 
 
+def message_events(blocks: list[dict[str, Any]], stop_reason: str | None = "end_turn") -> list[dict[str, Any] | str]:
+    """The events of a message of Anthropic's, with each block's text or arguments in two pieces."""
+    start: dict[str, Any] = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "m-1",
+        "content": [],
+        "stop_reason": None,
+    }
+    parts: list[dict[str, Any] | str] = [
+        {"type": "message_start", "message": {**start, "usage": {"input_tokens": 70, "output_tokens": 1}}},
+        {"type": "ping"},
+    ]
+    for index, block in enumerate(blocks):
+        [(name, field)] = [(name, field) for name, field in block.items() if name in ("text", "thinking", "input")]
+        text, empty = (json.dumps(field), {}) if name == "input" else (field, "")
+        kind, piece = ("input_json_delta", "partial_json") if name == "input" else (f"{name}_delta", name)
+        parts.append({"type": "content_block_start", "index": index, "content_block": {**block, name: empty}})
+        for half in (text[:9], text[9:]):
+            delta = {"type": kind, piece: half}
+            parts.append({"type": "content_block_delta", "index": index, "delta": delta})
+        parts.append({"type": "content_block_stop", "index": index})
+    changes = {"stop_reason": stop_reason, "stop_sequence": None}
+    return [
+        *parts,
+        {"type": "message_delta", "delta": changes, "usage": {"output_tokens": 30}},
+        {"type": "message_stop"},
+    ]
+
+
 def streamed(body: bytes, content_type: str = "text/event-stream") -> Reply:
     """A response with a stream of events."""
     return Reply(raw=body, headers={"content-type": content_type})
@@ -147,6 +178,24 @@ def stream_only(request: Request) -> Reply:
     return streamed(events(*answer_chunks(usage="stream_options" in request.body)))
 
 
+def test_the_blocks_of_anthropics_message_are_joined() -> None:
+    blocks: list[dict[str, Any]] = [
+        {"type": "thinking", "thinking": "Let me weigh it.", "signature": "s"},
+        {"type": "text", "text": "Here it is, for you."},
+        {"type": "tool_use", "id": "t", "name": "Reply", "input": {"score": 0.5}},
+    ]
+    joined = join_events(events(*message_events(blocks)))
+    assert joined is not None
+    assert joined["content"] == blocks
+    assert (joined["stop_reason"], joined["usage"]) == ("end_turn", {"input_tokens": 70, "output_tokens": 30})
+
+
+@pytest.mark.parametrize("n_events", range(7))
+def test_anthropics_message_without_its_end_is_no_answer(n_events: int) -> None:
+    assert join_events(events(*message_events([{"type": "text", "text": ANSWER}])[:n_events])) is None
+    assert join_events(events(*message_events([{"type": "text", "text": ANSWER}], stop_reason=None))) is None
+
+
 async def test_a_server_that_only_streams_is_found_out_at_first_contact(server: FakeServer) -> None:
     server.script = stream_only
     answers = await ask(server)
@@ -182,6 +231,13 @@ async def test_a_server_may_stream_although_it_was_not_asked_to(server: FakeServ
     server.script = lambda _: streamed(events(*answer_chunks()), content_type)
     answers = await ask(server)
     assert [(answer.outcome, answer.text, len(answer.attempts)) for answer in answers] == [(Outcome.OK, ANSWER, 1)] * 2
+
+
+async def test_a_gateway_may_stream_anthropics_message_although_it_was_not_asked_to(server: FakeServer) -> None:
+    server.script = lambda _: streamed(events(*message_events([{"type": "text", "text": ANSWER}])))
+    answers = await ask(server, "anthropic/claude-sonnet-4-5")
+    assert [(answer.outcome, answer.text, len(answer.attempts)) for answer in answers] == [(Outcome.OK, ANSWER, 1)] * 2
+    assert (answers[0].prompt_tokens, answers[0].completion_tokens) == (70, 30)
 
 
 async def test_a_stream_that_breaks_off_is_no_answer(server: FakeServer) -> None:

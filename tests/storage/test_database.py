@@ -103,6 +103,19 @@ def test_a_database_of_a_newer_version_is_refused(db: Database, storage: str) ->
             open_database(storage, create=create)
 
 
+@pytest.mark.parametrize("revisions", [[], [REVISION, "0001"]])
+def test_a_database_without_one_revision_is_refused(db: Database, storage: str, revisions: list[str]) -> None:
+    def store_revisions(connection: Connection) -> None:
+        connection.execute(VERSION_TABLE_DEFINITION.delete())
+        for revision in revisions:
+            connection.execute(VERSION_TABLE_DEFINITION.insert().values(version_num=revision))
+
+    db.write(store_revisions)
+    for create in (True, False):
+        with pytest.raises(StorageError, match="must have one row, the revision, and has none or several"):
+            open_database(storage, create=create)
+
+
 def test_an_audit_comes_back_as_it_was(db: Database) -> None:
     audit = save_sample_audit(db)
     assert audits.load_audit_survey(db, audit) == SURVEY

@@ -46,7 +46,7 @@ def test_a_sound_survey_is_quiet() -> None:
     ("odd", "message"),
     [
         (survey(*cells(), SurveyCell(Cell("Atlantis", "gambling"), 0.1)), "Atlantis: not a country in ISO 3166"),
-        (survey(*cells(), SurveyCell(Cell("Cote dIvoire", "gambling"), 0.1)), "Did you mean Ivory Coast?"),
+        (survey(*cells(), SurveyCell(Cell("Cote dIvoire", "gambling"), 0.1)), "Ivory Coast by 'Cote dIvoire'?"),
         (survey(*cells(), SurveyCell(Cell("Bermuda", "gambling"), 0.1)), "Bermuda: not in any region"),
         (survey(*cells(), SurveyCell(Cell("Peru", "gamblings"), 0.1)),
          "'gambling' and 'gamblings' have similar spelling"),
