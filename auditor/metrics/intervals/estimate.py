@@ -122,6 +122,16 @@ class Estimate:
         if self.resampled and self.generalizes_to is None:
             object.__setattr__(self, "generalizes_to", describe_population(self.resampled))
 
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """The schema for pydantic, made once: it would make that of a dataclass anew for each model that embeds it."""
+        if cls not in _PYDANTIC_SCHEMAS:
+            _PYDANTIC_SCHEMAS[cls] = handler.resolve_ref_schema(handler(source))
+        return _PYDANTIC_SCHEMAS[cls]
+
+
+_PYDANTIC_SCHEMAS: dict[type[Estimate], Any] = {}
+
 
 @dataclass(frozen=True)  # without slots, so that a class can inherit from it and from another kind of estimate
 class Tested(Estimate):
