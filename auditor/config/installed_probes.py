@@ -119,7 +119,7 @@ def list_probe_names() -> list[str]:
 
 def is_installed(name: str) -> bool:
     """Whether a probe of this name is installed, be it broken or not."""
-    return name in list_probe_names()
+    return name in _list_built_in_sources() or name in list_probe_names()
 
 
 class InstalledProbe:

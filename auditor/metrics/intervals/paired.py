@@ -101,12 +101,29 @@ def recover_difference(
     Returns:
         The lower and the upper end for the first statistic minus the second.
     """
-    (first_low, first_value, first_high), (second_low, second_value, second_high) = (
-        [transform.inverse(np.asarray(centre) + steps * np.asarray(std_error)) for steps in (-quantile, 0.0, quantile)]
-        for centre, std_error in zip((first, second), std_errors, strict=True)
-    )
+    return _recover_ends(transform, (first, second), std_errors, _correlate(std_errors, covariance), quantile)
+
+
+def _correlate(std_errors: tuple[ArrayLike, ArrayLike], covariance: ArrayLike) -> Floats:
+    """The correlation of two statistics in [-1, 1]; 0 where one does not vary."""
     product = np.multiply(*std_errors)
-    correlation = np.clip(np.divide(covariance, product, out=np.zeros(np.shape(product)), where=product > 0), -1.0, 1.0)
+    correlation = np.divide(covariance, product, out=np.zeros(np.shape(product)), where=product > 0)
+    return np.clip(correlation, -1.0, 1.0)
+
+
+def _recover_ends(
+    transform: Transform,
+    statistics: tuple[ArrayLike, ArrayLike],
+    std_errors: tuple[ArrayLike, ArrayLike],
+    correlation: Floats,
+    quantile: float,
+) -> tuple[Floats, Floats]:
+    """The ends that `recover_difference` returns, for a known correlation of the statistics."""
+    steps = np.array([-quantile, 0.0, quantile])
+    (first_low, first_value, first_high), (second_low, second_value, second_high) = (
+        transform.inverse(centre + steps.reshape(-1, *(1,) * max(centre.ndim, std_error.ndim)) * std_error)
+        for centre, std_error in zip(map(np.asarray, statistics), map(np.asarray, std_errors), strict=True)
+    )
 
     def join_distances(a: Floats, b: Floats) -> Floats:
         """Distance of an end from the difference, given those of the ends of both intervals from their statistics."""
@@ -136,8 +153,10 @@ def recover_difference_with_p_value(
         df: degrees of freedom of Student's distribution. The others as for `recover_difference`.
     """
 
+    correlation = _correlate(std_errors, covariance)
+
     def compute_ends(quantile: float) -> tuple[float, float]:
-        low, high = recover_difference(transform, *statistics, std_errors, covariance, quantile)
+        low, high = _recover_ends(transform, statistics, std_errors, correlation, quantile)
         return float(low), float(high)
 
     ends = compute_ends(float(stdtrit(df, (1 + confidence_level) / 2)))

@@ -310,13 +310,33 @@ def statistic_replicates(
     Args:
         value: from sums to the figure, as in `jackknife_sums`.
     """
+    return replicate_statistics(lambda sums: [value(sums)], grid, table)[0]
+
+
+def replicate_statistics(
+    values: Callable[[Floats], Sequence[Floats]], grid: Floats, table: TwoWayTable
+) -> list[tuple[float, dict[str, list[Floats]]]]:
+    """What `statistic_replicates` returns, for each of several figures that are computed together."""
     total = grid.sum((0, 1))
     with np.errstate(divide="ignore", invalid="ignore"):
-        by_country, by_topic, by_cell = (
-            value(total - left_out)
-            for left_out in (grid.sum(1), grid.sum(0), grid[table.row_index, table.column_index])
+        without_units = zip(
+            *(
+                values(total - left_out)
+                for left_out in (grid.sum(1), grid.sum(0), grid[table.row_index, table.column_index])
+            ),
+            strict=True,
         )
-        figure = float(value(total[None])[0]) if len(table.row_index) else np.nan
+        figures = [float(figure[0]) if len(table.row_index) else np.nan for figure in values(total[None])]
+    return [
+        (figure, _group_replicates(table, *replicates))
+        for figure, replicates in zip(figures, without_units, strict=True)
+    ]
+
+
+def _group_replicates(
+    table: TwoWayTable, by_country: Floats, by_topic: Floats, by_cell: Floats
+) -> dict[str, list[Floats]]:
+    """The values of a figure without each country, topic and cell, by kind of unit; see `statistic_replicates`."""
     replicates = {table.row_unit: [by_country[members] for members in table.strata], "topic": [by_topic]}
     if table.row_unit == "country":
         replicates["cell"] = (
@@ -324,7 +344,7 @@ def statistic_replicates(
             if len(table.strata) == 1
             else [by_cell[np.isin(table.row_index, members)] for members in table.strata]
         )
-    return figure, replicates
+    return replicates
 
 
 def subtract_replicates(

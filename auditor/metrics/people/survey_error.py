@@ -15,8 +15,8 @@ from auditor.metrics.intervals.two_way import (
     UnitLabels,
     build_two_way_table,
     jackknife_sums,
+    replicate_statistics,
     select_labels,
-    statistic_replicates,
     subtract_replicates,
     two_way_estimate,
 )
@@ -339,7 +339,8 @@ def range_corrected_gap(
     for group, members in enumerate(table.strata):
         both[members, :, 6 * group : 6 * group + 6] = grid[members]
     n = [int((is_second[is_complete] == group).sum()) for group in (False, True)]
-    sides = [[statistic_replicates(_figure(group, figure), both, table) for figure in range(3)] for group in (0, 1)]
+    figures = replicate_statistics(_regress, both, table)
+    sides = [figures[:3], figures[3:]]
     first, second = (
         GroupRegression(
             *(
@@ -352,13 +353,12 @@ def range_corrected_gap(
     return RangeCorrection(first, second, subtract_replicates([sides[1][0], sides[0][0]], table))
 
 
-def _figure(group: int, figure: int) -> Callable[[Floats], Floats]:
-    """The corrected r (0), the slope (1) or the residual SD (2) of a group, from sums of shape (replicates, 12)."""
-    return lambda sums: _regress(sums)[group][figure]
+def _regress(sums: Floats) -> list[Floats]:
+    """Corrected r, slope and residual SD of the first group, then of the second; nan where undefined.
 
-
-def _regress(sums: Floats) -> list[tuple[Floats, Floats, Floats]]:
-    """Corrected r, slope and residual SD of each group, from sums of shape (replicates, 12); nan where undefined."""
+    Args:
+        sums: shape (replicates, 12).
+    """
     variances, parts = [], []
     for group in (0, 1):
         n = np.maximum(sums[:, 6 * group], 1.0)
@@ -368,10 +368,10 @@ def _regress(sums: Floats) -> list[tuple[Floats, Floats, Floats]]:
         variances.append(np.where(is_defined, variance_y, np.nan))
         parts.append((variance_x, covariance))
     target = (variances[0] + variances[1]) / 2
-    results = []
+    results: list[Floats] = []
     for variance_y, (variance_x, covariance) in zip(variances, parts, strict=True):
         slope = covariance / variance_y
         residual = np.sqrt(np.maximum(variance_x - slope * covariance, 0.0))
         r = np.clip(covariance / np.sqrt(variance_x * variance_y), -1.0, 1.0)
-        results.append((correct_range(r, np.sqrt(target / variance_y)), slope, residual))
+        results += [correct_range(r, np.sqrt(target / variance_y)), slope, residual]
     return results

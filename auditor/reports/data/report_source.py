@@ -342,7 +342,16 @@ class ReportSource:
             values: arrays of shape (cells,), of which a figure uses the cells in which none is nan.
         """
         included: NDArray[np.bool_] = np.logical_and.reduce([~np.isnan(array) for array in values])
-        return cluster_countries([cell.country for cell in self.cells], self.zone_by_country, included)
+        compared = frozenset(self.country_index[included].tolist())
+        if compared not in self._clusters:
+            countries = [cell.country for cell in self.cells]
+            self._clusters[compared] = cluster_countries(countries, self.zone_by_country, included)
+        return self._clusters[compared]
+
+    @cached_property
+    def _clusters(self) -> dict[frozenset[int], UnitLabels]:
+        """What `cluster_countries` returned so far, by the indices of the countries that the figure uses."""
+        return {}
 
     @cached_property
     def topic_index(self) -> NDArray[np.intp]:

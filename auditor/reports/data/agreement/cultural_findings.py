@@ -18,6 +18,7 @@ from auditor.metrics.intervals.jackknife_interval import (
     estimate_from_replicates,
     leave_one_out_sums,
 )
+from auditor.metrics.intervals.missing_bounds import ScoreRanges
 from auditor.metrics.intervals.special_functions import stdtrit
 from auditor.metrics.intervals.two_way import STATISTIC_BOUNDS, STATISTIC_TRANSFORMS, UnitLabels
 from auditor.metrics.intervals.unit_means import mean_over_units
@@ -26,6 +27,7 @@ from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.coverage.lost_samples import (
     LostSamples,
     SampleCounts,
+    bound_mae,
     missing_r_reason,
     missing_score_reason,
     with_missing_reason,
@@ -78,11 +80,13 @@ def _build_place_rows(
         else compare_place_errors(source.score_matrix[column], source.survey_scores, place_index, unit_index, unit)
         for column, (method, _) in enumerate(source.columns)
     ]
+    ranges = [samples[column].score_ranges(scores) for column, scores in enumerate(source.score_matrix)]
     return [
         _build_place_row(
             source,
             column,
             samples[column],
+            ranges[column],
             name,
             place_index == place,
             n_compared[column],
@@ -97,6 +101,7 @@ def _build_place_row(
     source: ReportSource,
     column: int,
     samples: SampleCounts,
+    ranges: ScoreRanges,
     name: str,
     in_place: NDArray[np.bool_],
     n_compared: int,
@@ -105,7 +110,7 @@ def _build_place_row(
     """Compute MAE, bias and r of one series over the cells of one country or topic.
 
     Args:
-        samples: numbers of samples of the series.
+        samples, ranges: numbers of samples of the series, and the ranges of its scores over all planned ones.
         in_place: whether each cell is in the place, shape (cells,).
         n_compared: number of places for which the simultaneous interval holds.
         mae_ratio: of the error to those of other places.
@@ -123,26 +128,27 @@ def _build_place_row(
 
     r = pearson(x, y)
 
-    def estimate_error(statistic: Statistic, n_comparisons: int = 1) -> Estimate:
+    def estimate_error(statistic: Statistic, *n_comparisons: int) -> list[Estimate]:
         if has_rescaled_scores(method):
-            error = Estimate(None, len(x), reason=RESCALED_SCORES_REASON)
+            errors = [Estimate(None, len(x), reason=RESCALED_SCORES_REASON) for _ in n_comparisons]
         else:
-            error = estimate_over_cells(statistic, x, y, clusters, n_comparisons)
-        return with_missing_reason(error, missing_reason)
+            errors = estimate_at_levels(statistic, x, y, clusters, n_comparisons)
+        return [with_missing_reason(error, missing_reason) for error in errors]
 
+    mae, mae_simultaneous = estimate_error(MAE, 1, max(1, n_compared))
     mae_bounds = None
     if not has_rescaled_scores(method):
-        mae_bounds = samples.bound_mae(source.score_matrix[column], source.survey_scores, in_place)
+        mae_bounds = bound_mae(ranges, source.survey_scores, in_place)
     return GroupErrorRow(
         name=name,
         model=model,
         method=method,
         n=len(x),
         n_dropped=len(scores) - len(x),
-        mae=estimate_error(MAE),
-        mae_simultaneous=estimate_error(MAE, max(1, n_compared)),
+        mae=mae,
+        mae_simultaneous=mae_simultaneous,
         mae_ratio=mae_ratio,
-        bias=estimate_error(BIAS),
+        bias=estimate_error(BIAS, 1)[0],
         pearson_r=with_missing_reason(
             replace(estimate_over_cells(PEARSON, x, y, clusters), value=r.value), missing_r_reason(r, missing_reason)
         ),
@@ -161,8 +167,19 @@ def estimate_over_cells(
             has one of its own.
         n_comparisons: number of estimates for which the intervals hold together (Bonferroni).
     """
+    return estimate_at_levels(statistic, scores, truth, clusters, [n_comparisons])[0]
+
+
+def estimate_at_levels(
+    statistic: Statistic,
+    scores: FloatArray,
+    truth: FloatArray,
+    clusters: UnitLabels | str,
+    n_comparisons: Sequence[int],
+) -> list[Estimate]:
+    """As `estimate_over_cells`, once for each of several numbers of comparisons."""
     if not len(scores):
-        return Estimate(None, 0, reason="no pairs")
+        return [Estimate(None, 0, reason="no pairs") for _ in n_comparisons]
     units = UnitLabels(np.arange(len(scores)), clusters) if isinstance(clusters, str) else clusters
     moments = statistic.moments(scores, truth)
     total = moments.sum(axis=0)
@@ -170,11 +187,13 @@ def estimate_over_cells(
         value = float(statistic.value(total[None])[0])
         without_each = statistic.value(leave_one_out_sums(moments, units))
     if np.isnan(value):
-        return Estimate(None, len(scores), reason="too few cells, or no variation among them")
+        return [Estimate(None, len(scores), reason="too few cells, or no variation among them") for _ in n_comparisons]
     transform = STATISTIC_TRANSFORMS.get(statistic, IDENTITY)
-    bounds, level = STATISTIC_BOUNDS.get(statistic, (-np.inf, np.inf)), bonferroni_level(n_comparisons)
-    replicates = {units.unit: without_each}
-    return estimate_from_replicates(value, len(scores), replicates, transform, bounds, confidence_level=level)
+    bounds, replicates = STATISTIC_BOUNDS.get(statistic, (-np.inf, np.inf)), {units.unit: without_each}
+    return [
+        estimate_from_replicates(value, len(scores), replicates, transform, bounds, confidence_level=level)
+        for level in map(bonferroni_level, n_comparisons)
+    ]
 
 
 Threshold = Literal["topic error", "variance", "valid share"]

@@ -12,7 +12,7 @@ from pydantic import Field
 from auditor.metrics.intervals.estimate import Estimate
 from auditor.metrics.people.alignment import MAE, PEARSON
 from auditor.metrics.people.tiers import ModelTiers, model_tiers
-from auditor.reports.data.coverage.lost_samples import has_large_loss
+from auditor.reports.data.coverage.lost_samples import bound_mae, has_large_loss
 from auditor.reports.data.report_model import ModelName, ReportModel
 from auditor.reports.data.report_source import RESCALED_SCORES_REASON, ReportSource, has_rescaled_scores
 from auditor.reports.document import Column
@@ -171,7 +171,7 @@ def _find_open_by_losses(source: ReportSource, is_best: Mapping[int, bool], in_s
     """
     counts, truth = source.sample_counts, source.survey_scores
     is_lossy = {i: has_large_loss(counts[i].count_lost(in_scope)) for i in is_best}
-    bounds = {i: counts[i].bound_mae(source.score_matrix[i], truth, in_scope) for i in is_best}
+    bounds = {i: bound_mae(counts[i].score_ranges(source.score_matrix[i]), truth, in_scope) for i in is_best}
 
     def could_be_closer(i: int, best: int) -> bool:
         if not (is_lossy[i] or is_lossy[best]):

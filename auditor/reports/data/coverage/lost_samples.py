@@ -189,20 +189,19 @@ class SampleCounts:
         """The range of each cell's mean over all planned samples, given its mean over the usable ones."""
         return planned_score_ranges(scores, self.usable, self.planned, has_groups=self.has_languages)
 
-    def bound_mae(
-        self, scores: FloatArray, truth: FloatArray, in_scope: NDArray[np.bool_]
-    ) -> tuple[float, float] | None:
-        """The smallest and largest MAE over all planned samples of the cells in scope; None if none is planned.
 
-        Args:
-            scores, truth: of the model and of people, shape (cells,).
-        """
-        ranges = self.score_ranges(scores)
-        extremes = extreme_scores(MAE, ScoreRanges(ranges.low[in_scope], ranges.high[in_scope]), truth[in_scope])
-        if extremes is None:
-            return None
-        low, high = (float(np.nanmean(np.abs(extreme - truth[in_scope]))) for extreme in extremes)
-        return low, high
+def bound_mae(ranges: ScoreRanges, truth: FloatArray, in_scope: NDArray[np.bool_]) -> tuple[float, float] | None:
+    """The smallest and largest MAE over all planned samples of the cells in scope; None if none is planned.
+
+    Args:
+        ranges: `SampleCounts.score_ranges` of the model.
+        truth: of people, shape (cells,).
+    """
+    extremes = extreme_scores(MAE, ScoreRanges(ranges.low[in_scope], ranges.high[in_scope]), truth[in_scope])
+    if extremes is None:
+        return None
+    low, high = (float(np.nanmean(np.abs(extreme - truth[in_scope]))) for extreme in extremes)
+    return low, high
 
 
 def count_samples(source: ReportSource) -> list[SampleCounts]:

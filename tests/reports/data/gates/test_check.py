@@ -13,7 +13,7 @@ import pytest
 from auditor.config import AuditConfig, CheckSection, load_stored_config
 from auditor.errors import UsageError
 from auditor.reports.data.coverage.counts import ModelVersionRow
-from auditor.reports.data.coverage.lost_samples import SampleCounts
+from auditor.reports.data.coverage.lost_samples import SampleCounts, bound_mae
 from auditor.reports.data.gates.check import check_report, resolve_thresholds
 from auditor.reports.data.gates.estimates import (
     Gate,
@@ -185,8 +185,8 @@ def test_the_bounds_of_mae_over_lost_samples_are_those_of_the_best_and_worst_pos
     counts = SampleCounts(np.array([2.0, 1, 0, 1]), np.full(4, 2.0), np.zeros(4, dtype=np.bool_))
     scores, truth = np.array([0.5, 0.4, np.nan, 1.0]), np.array([0.0, 0.1, -0.3, -0.5])
     expected = ((0.5 + 0 + 0 + 0.5) / 4, (0.5 + 0.6 + 1.3 + 1.5) / 4)
-    assert counts.bound_mae(scores, truth, np.ones(4, dtype=np.bool_)) == pytest.approx(expected)
-    assert counts.bound_mae(scores, truth, np.zeros(4, dtype=np.bool_)) is None
+    assert bound_mae(counts.score_ranges(scores), truth, np.ones(4, dtype=np.bool_)) == pytest.approx(expected)
+    assert bound_mae(counts.score_ranges(scores), truth, np.zeros(4, dtype=np.bool_)) is None
 
 
 def test_figures_whose_own_answers_are_all_usable_fail_as_with_enough_coverage(report: Report) -> None:
