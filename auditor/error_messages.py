@@ -164,7 +164,7 @@ UNKNOWN_MODEL = (
     r"model[ _]not[ _](?:exist|found)|(?:invalid|unknown|no such) model\b|not a valid model"
     r"|supported api model names|model identifier is invalid"
     r"|model_decommissioned|\bmodel\b[^.]{0,80} (?:decommissioned|reached (?:the|its) end of (?:its )?life)"
-    r"|deploymentnotfound|deployment for this resource does not exist"
+    r"|with on-demand throughput|deploymentnotfound|deployment for this resource does not exist"
     r"|\bmodel\b:?\s*(?!(?:output|response|answer|tool)s?\b)['\"`“]?[\w./:@-]*['\"`”]?,?\s*"
     r"(?:(?:is|was|could|can|currently)\s+){0,2}"
     r"(?:does not exist|doesn't exist|not (?:be )?found|not supported by any provider)"

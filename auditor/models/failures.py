@@ -173,6 +173,9 @@ TEMPORARY_STATUSES = (408, 409, 424, 425, 498)
 retry too, a generation that failed (TGI, Bedrock), one that came too early, and Groq's tier `flex` at capacity."""
 WORDED_BLOCK_STATUSES = (400, 412)
 """HTTP statuses after which the same holds if the message says so; Fireworks AI sends 412 for a suspended account."""
+AWS_ERROR_HEADER = "x-amzn-errortype"
+THROTTLED_PATTERN = re.compile(r"\bThrottlingException\b")
+"""AWS's name of a rate limit, which its list of common errors has with status 400."""
 MODERATION_PATTERN = re.compile(MODERATION, re.IGNORECASE)
 MODERATION_CODE_PATTERN = re.compile(MODERATION_CODE, re.IGNORECASE)
 BLOCKED_ACCOUNT_PATTERN = re.compile(BLOCKED_ACCOUNT, re.IGNORECASE)
@@ -238,7 +241,8 @@ def classify_failure(error: Exception, exchange: HttpExchange) -> RequestFailure
     if status == 429:  # other errors have the same headers, and similar words
         body_delay_s = body_delay_s or parse_worded_wait(body)
         header_delay_s = header_delay_s or (None if body_delay_s else parse_limit_reset(exchange.headers))
-    return _classify_response(status, text, body, header_delay_s, body_delay_s)
+    kind = exchange.headers.get(AWS_ERROR_HEADER, "")
+    return _classify_response(status, text, f"{kind} {body}", header_delay_s, body_delay_s)
 
 
 # Arguments of `RequestFailure` in the next two: outcome, is_retryable, blocks_model, error, http_status, retry_after_s.
@@ -250,13 +254,15 @@ def _classify_response(
     Args:
         status: HTTP status.
         text: the provider's message.
-        body: the response's body, which may name a code beside the message.
+        body: the response's body, after the kind of error in AWS's header; it may name a code beside the message.
         header_delay_s: how long the response's headers ask to wait, in seconds.
         body_delay_s: how long the response's body asks to wait, in seconds.
     """
     retry_after_s = header_delay_s or body_delay_s
     if status < 300 or status >= 500 or status in TEMPORARY_STATUSES:
         return RequestFailure(Outcome.SERVER_ERROR, True, False, text, status, retry_after_s)
+    if status == 400 and THROTTLED_PATTERN.search(body):
+        return RequestFailure(Outcome.RATE_LIMITED, True, False, text, status, retry_after_s)
     if status not in (401, 402, 404, 429) and _is_moderation(text, body):
         return RequestFailure(Outcome.REFUSED, False, False, text, status)
     if status == 429:

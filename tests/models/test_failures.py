@@ -80,6 +80,10 @@ RESPONSES: dict[str, tuple[int, Any, tuple[Outcome, bool]]] = {
     "openrouter filter": (403, {"error": {"message": "openai/x requires moderation on OpenRouter."}}, REFUSED),
     "openrouter model": (400, {"error": {"message": "nope is not a valid model ID"}}, BLOCKED),
     "bedrock model": (400, {"message": "The provided model identifier is invalid."}, BLOCKED),
+    "bedrock on demand": (400, {"message": "Model ID x with on-demand throughput isn’t supported."}, BLOCKED),
+    # docs.aws.amazon.com/bedrock/latest/APIReference/CommonErrors.html: ThrottlingException has status 400 there
+    "bedrock rate, 400": (400, {"__type": "com.amazon.coral.availability#ThrottlingException",
+                                "message": "Rate exceeded"}, LIMITED),
     "permission": (403, {"message": "You don't have access to the model with the specified model ID."}, BLOCKED),
     "no such path": (404, "404 page not found", BLOCKED),
     "groq schema": (400, {"error": {"message": "Failed to generate JSON.", "code": "json_validate_failed"}}, FAILED),
@@ -137,6 +141,13 @@ def test_a_response_is_classified_by_its_status_and_its_words_whatever_litellm_m
         failure = classify_failure(error, received(status, body))
         assert ((failure.outcome, failure.blocks_model), failure.http_status) == (expected, status)
         assert failure.is_retryable == (expected in (LIMITED, SERVER))
+
+
+def test_a_header_of_aws_names_a_throttled_request() -> None:
+    exchange = received(400, {"message": "Too many requests, please wait before trying again."})
+    exchange.headers["x-amzn-errortype"] = "ThrottlingException:http://internal.amazon.com/coral/"
+    failure = classify_failure(RuntimeError("words"), exchange)
+    assert (failure.outcome, failure.is_retryable, failure.http_status) == (Outcome.RATE_LIMITED, True, 400)
 
 
 def refused_with(message: str) -> dict[str, Any]:
