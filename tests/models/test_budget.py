@@ -403,6 +403,20 @@ def test_the_price_of_another_provider_with_a_model_of_that_name_is_not_taken(mo
     assert (listed_token_price(model) is not None) == listed
 
 
+ARN = "arn:aws:bedrock:eu-central-1:123456789012"
+SONNET = "eu.anthropic.claude-sonnet-4-5-20250929-v1:0"
+
+
+@pytest.mark.parametrize("name", [f"converse/{SONNET}", f"invoke/{SONNET}", f"{ARN}:inference-profile/{SONNET}"])
+def test_a_model_of_bedrock_costs_the_same_by_each_of_its_names(name: str) -> None:
+    assert listed_token_price(f"bedrock/{name}") == listed_token_price(f"bedrock/{SONNET}") is not None
+
+
+@pytest.mark.parametrize("kind", ["application-inference-profile", "provisioned-model", "imported-model"])
+def test_a_resource_of_an_account_has_no_listed_price(kind: str) -> None:
+    assert listed_token_price(f"bedrock/converse/{ARN}:{kind}/{SONNET}") is None
+
+
 def test_the_fee_for_prompt_tokens_that_are_written_to_a_cache_is_listed_charged_and_reserved() -> None:
     price = listed_token_price("openai/gpt-5.6")
     assert price is not None
