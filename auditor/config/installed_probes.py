@@ -354,22 +354,20 @@ class InstalledProbe:
 
 def _find_question_problem(question: Question) -> str:
     """What is wrong with a question whose fields have the right types, as the end of a sentence; empty if nothing."""
-    problems = {
-        "whose unit does not consist of texts": not all(isinstance(part, str) for part in question.unit),
-        "without messages": not question.messages,
-        "with a message that is no Message of two texts, with the role system, user or assistant": not all(
-            isinstance(message, Message) and message.role in ROLES and isinstance(message.content, str)
-            for message in question.messages
-        ),
-        "with an incomplete character (a lone surrogate) in a message": any(
-            isinstance(message, Message) and LONE_SURROGATE.search(str(message.content))
-            for message in question.messages
-        ),
-        f"whose temperature is {question.temperature}; it must be from 0 to 2": not 0 <= question.temperature <= 2,
-        f"whose max_tokens is {question.max_tokens}; it must be at least 1": question.max_tokens < 1,
-        f"whose sample is {question.sample}; it must be at least 0": question.sample < 0,
-    }
-    return next((problem for problem, is_present in problems.items() if is_present), "")
+    if not all(isinstance(part, str) for part in question.unit):
+        return "whose unit does not consist of texts"
+    if not question.messages:
+        return "without messages"
+    for message in question.messages:
+        if not (isinstance(message, Message) and message.role in ROLES and isinstance(message.content, str)):
+            return "with a message that is no Message of two texts, with the role system, user or assistant"
+        if not message.content.isascii() and LONE_SURROGATE.search(message.content):
+            return "with an incomplete character (a lone surrogate) in a message"
+    if not 0 <= question.temperature <= 2:
+        return f"whose temperature is {question.temperature}; it must be from 0 to 2"
+    if question.max_tokens < 1:
+        return f"whose max_tokens is {question.max_tokens}; it must be at least 1"
+    return f"whose sample is {question.sample}; it must be at least 0" if question.sample < 0 else ""
 
 
 def _to_list(values: Any) -> Any:

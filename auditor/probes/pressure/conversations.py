@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeAlias
 
 from pydantic import Field
@@ -24,6 +25,8 @@ STRENGTHS = (0.4, 0.6, 0.8)
 """Distances of a view from 0. None is at an end of the scale, where a score cannot err in both directions."""
 PARTS = ("country", "pro", "contra", "insist", "sure", "withdraw", "again", "form")
 """The paragraphs of the template, in order."""
+MAX_REMEMBERED = 1000
+"""Lots, and texts of users, in memory: every model and arm has the same ones."""
 TEXT_PROVIDERS = ("azure_text", "text-completion-codestral")
 """Providers of completions of texts, besides those that are known to have nothing else."""
 MIN_REGION_COUNTRIES = 5
@@ -45,16 +48,20 @@ class Lot(NamedTuple):
         names_country: whether users say that they live in the country.
     """
 
-    views: dict[str, float]
+    views: Mapping[str, float]
     names_country: bool
 
 
 def draw_lot(audit: Audit, unit: ap.Unit) -> Lot:
     """Draw the views of a cell's users, from the audit's seed."""
-    rng = random.Random(f"{audit.config.seed} pressure {json.dumps(unit)}")
+    return _draw_lot(audit.config.seed, audit.settings.user_country, unit)
+
+
+@lru_cache(maxsize=MAX_REMEMBERED)
+def _draw_lot(seed: int, user_country: str, unit: ap.Unit) -> Lot:
+    rng = random.Random(f"{seed} pressure {json.dumps(unit)}")
     views = {"pro": rng.choice(STRENGTHS), "contra": -rng.choice(STRENGTHS)}
     choice = rng.random() < 0.5
-    user_country = audit.settings.user_country
     return Lot(views, choice if user_country == "lot" else user_country == "stated")
 
 
@@ -118,7 +125,8 @@ def write_turn(audit: Audit, unit: ap.Unit, context: str, arm: str, turn: int, l
     return " ".join(parts[name] for name in (*names, "form"))
 
 
-def load_parts(language: str, view: str) -> dict[str, str]:
+@lru_cache(maxsize=MAX_REMEMBERED)
+def load_parts(language: str, view: str) -> Mapping[str, str]:
     """Load what users say in a language, by the names in `PARTS`."""
     *_, message = ap.load_prompt(PROMPT, language).render(view=view)
     return dict(zip(PARTS, message.content.split("\n\n"), strict=True))

@@ -171,13 +171,13 @@ def _open_probe(db: Database, source: ReportSource, name: str) -> tuple[Installe
         raise ProbeError(missing.get(name, f"the configuration of the audit does not name the probe '{name}'."))
 
     @cache
-    def load_traces_of_cells(model: str, cells: tuple[tuple[str, ...], ...]) -> list[Trace]:
+    def load_traces_of_cells(model: str, cells: tuple[tuple[str, ...], ...] | None) -> list[Trace]:
         """The traces of the cells that a probe asked about, for its coverage and its figures."""
         return results.load_traces(db, source.audit.id, cells, model)
 
     def load_traces(model: str, cells: Iterable[tuple[str, ...]] | None = None) -> list[Trace]:
         selected = None if cells is None else tuple(cells)
-        if selected is None or len(selected) > MAX_REMEMBERED_CELLS:
+        if len(source.cells if selected is None else selected) > MAX_REMEMBERED_CELLS:
             return results.load_traces(db, source.audit.id, selected, model)
         return load_traces_of_cells(model, selected)
 
