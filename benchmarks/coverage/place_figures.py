@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from auditor.metrics.intervals.estimate import bonferroni_level
+from auditor.metrics.intervals.estimate import Estimate, bonferroni_level
 from auditor.metrics.intervals.jackknife_interval import IDENTITY, estimate_from_replicates
 from auditor.metrics.intervals.paired import paired_error
 from auditor.metrics.intervals.two_way import STATISTIC_TRANSFORMS
+from auditor.metrics.intervals.unit_means import widen_by_common_variance
 from auditor.metrics.people.alignment import BIAS, MAE, PEARSON, Statistic, compare_place_errors
 from benchmarks.coverage import naive
 from benchmarks.coverage.estimates import to_interval
@@ -19,16 +20,18 @@ from benchmarks.coverage.worlds.place_worlds import N_PLACES, PLACE_DESIGNS, PLA
 
 def _over_cells(statistic: Statistic, scores: Floats, truth: Floats, n_comparisons: int = 1) -> Interval:
     """A statistic over cells that each have a unit of their own, as reports compute it for one country or topic."""
+    return to_interval(_estimate(statistic, scores, truth, bonferroni_level(n_comparisons)))
+
+
+def _estimate(statistic: Statistic, scores: Floats, truth: Floats, level: float) -> Estimate:
+    """The same with an interval of this level."""
     moments = statistic.moments(scores, truth)
     total = moments.sum(axis=0)
     value, without_each = float(statistic.value(total[None])[0]), statistic.value(total - moments)
     if not np.isfinite(value):
-        return value, None, None
+        return Estimate(None, len(scores), reason="undefined")
     transform = STATISTIC_TRANSFORMS.get(statistic, IDENTITY)
-    level = bonferroni_level(n_comparisons)
-    return to_interval(
-        estimate_from_replicates(value, len(scores), {"topic": without_each}, transform, confidence_level=level)
-    )
+    return estimate_from_replicates(value, len(scores), {"topic": without_each}, transform, confidence_level=level)
 
 
 def _mae(sample: PlaceSample) -> Interval:
@@ -60,10 +63,12 @@ def _mae_of_all_places(sample: PlaceSample) -> Interval:
 
 def _bias_of_all_places(sample: PlaceSample) -> Interval:
     """The same for the signed differences."""
-    intervals = [_over_cells(BIAS, errors, np.zeros_like(errors), N_PLACES) for errors in sample.all_places]
+    level = bonferroni_level(N_PLACES)
+    biases = [_estimate(BIAS, errors, np.zeros_like(errors), level) for errors in sample.all_places]
+    intervals = widen_by_common_variance(biases, list(sample.all_places), level, (-np.inf, np.inf))
     is_missed = any(
-        low is not None and high is not None and not low <= bias <= high
-        for (_, low, high), bias in zip(intervals, sample.all_biases, strict=True)
+        interval.ci_low is not None and interval.ci_high is not None and not interval.ci_low <= bias <= interval.ci_high
+        for interval, bias in zip(intervals, sample.all_biases, strict=True)
     )
     return float(is_missed), float(is_missed), float(is_missed)
 

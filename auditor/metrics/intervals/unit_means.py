@@ -35,7 +35,7 @@ from auditor.metrics.intervals.jackknife_interval import (
     replicate_over_units,
     too_few_reason,
 )
-from auditor.metrics.intervals.special_functions import betainc
+from auditor.metrics.intervals.special_functions import betainc, stdtrit
 
 
 class ShareTable(NamedTuple):
@@ -162,6 +162,37 @@ def mean_over_units(
         cells=replicates.cells,
         confidence_level=confidence_level,
     )
+
+
+def widen_by_common_variance(
+    means: Sequence[Estimate], values: Sequence[Floats], confidence_level: float, bounds: tuple[float, float]
+) -> list[Estimate]:
+    """The means of several groups, no interval of which is narrower than by the variance within all groups together.
+
+    At the level of many intervals that hold together, Student's of few values is far too narrow where these are nearly
+    equal by chance, as bounded and skewed values often are.
+
+    Args:
+        means: of the groups; those without an interval are returned as they are.
+        values: of each group, shape (n,).
+        confidence_level: of the intervals, such as `bonferroni_level`.
+        bounds: smallest and largest possible mean.
+    """
+    tested = [group for mean, group in zip(means, values, strict=True) if mean.ci_low is not None]
+    df = sum(len(group) - 1 for group in tested)
+    if not df:
+        return list(means)
+    variance = sum(float(((group - group.mean()) ** 2).sum()) for group in tested) / df
+    step = float(stdtrit(df, (1 + confidence_level) / 2)) * variance**0.5
+    return [_widen(mean, step / max(1, mean.n) ** 0.5, bounds) for mean in means]
+
+
+def _widen(mean: Estimate, half_width: float, bounds: tuple[float, float]) -> Estimate:
+    """The mean with an interval at least this wide on both sides, within the bounds."""
+    if mean.value is None or mean.ci_low is None or mean.ci_high is None:
+        return mean
+    low, high = max(bounds[0], mean.value - half_width), min(bounds[1], mean.value + half_width)
+    return replace(mean, ci_low=min(mean.ci_low, low), ci_high=max(mean.ci_high, high))
 
 
 class BoundedMean(NamedTuple):

@@ -21,6 +21,7 @@ from auditor.metrics.intervals.unit_means import (
     share_over_units,
     share_p_values,
     shares_over_units,
+    widen_by_common_variance,
 )
 from tests.support.known import known
 
@@ -175,6 +176,19 @@ def test_an_unbounded_mean_over_one_kind_of_units_has_students_interval() -> Non
     expected = stats.ttest_1samp(values, 0).confidence_interval(0.95)
     assert (mean.ci_low, mean.ci_high) == pytest.approx((expected.low, expected.high))
     assert mean.generalizes_to == "other topics like these"
+
+
+def test_no_interval_is_narrower_than_by_the_variance_within_all_groups() -> None:
+    spread, alike, few = np.array([-0.9, 0.5, 0.2, -0.4, 0.6]), 0.3 + 0.001 * np.arange(6), np.array([0.1, 0.9])
+    groups, level = [spread, alike, few], 0.99
+    means = [mean_over_units(group, {"topic": range(len(group))}, confidence_level=level) for group in groups]
+    widened = widen_by_common_variance(means, groups, level, (-1.0, 0.5))
+    pooled = (spread.var() * 5 + alike.var() * 6) / 9
+    half_width = stats.t.ppf(0.995, 9) * np.sqrt(pooled / 6)
+    assert (widened[1].ci_low, widened[1].ci_high) == pytest.approx((alike.mean() - half_width, 0.5))
+    assert alike.mean() + half_width > 0.5
+    assert (widened[0], widened[2]) == (means[0], means[2])  # wide enough; without an interval
+    assert widen_by_common_variance(means[2:], groups[2:], level, (-1.0, 1.0)) == means[2:]
 
 
 def test_a_bounded_mean_is_a_share_of_the_range() -> None:

@@ -19,9 +19,8 @@ from auditor.metrics.intervals.jackknife_interval import (
     leave_one_out_sums,
 )
 from auditor.metrics.intervals.missing_bounds import ScoreRanges
-from auditor.metrics.intervals.special_functions import stdtrit
 from auditor.metrics.intervals.two_way import STATISTIC_BOUNDS, STATISTIC_TRANSFORMS, UnitLabels
-from auditor.metrics.intervals.unit_means import mean_over_units
+from auditor.metrics.intervals.unit_means import mean_over_units, widen_by_common_variance
 from auditor.metrics.people.alignment import BIAS, MAE, PEARSON, Statistic, compare_place_errors
 from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.coverage.lost_samples import (
@@ -388,31 +387,10 @@ def _estimate_bias(place: _Place, n_compared: int) -> Estimate:
 
 
 def _estimate_biases(places: Sequence[_Place], n_compared: int) -> list[Estimate]:
-    """The mean signed differences of places of one kind, with intervals that hold together with all others.
-
-    At this level, an interval of few cells is far too narrow where their differences are nearly equal by chance, as
-    they often are if errors are bounded or skewed. So none is narrower than by the variance within all these places.
-    """
+    """The mean signed differences of places of one kind, with intervals that hold together with all others."""
     biases = [_estimate_bias(place, n_compared) for place in places]
-    tested = [place.scores - place.truth for place, bias in zip(places, biases, strict=True) if bias.ci_low is not None]
-    df = sum(len(differences) - 1 for differences in tested)
-    if not df:
-        return biases
-    variance = sum(float(((differences - differences.mean()) ** 2).sum()) for differences in tested) / df
-    step = float(stdtrit(df, (1 + bonferroni_level(n_compared)) / 2)) * variance**0.5
-    return [_widen(bias, step / max(1, bias.n) ** 0.5) for bias in biases]
-
-
-def _widen(bias: Estimate, half_width: float) -> Estimate:
-    """The mean signed difference, with an interval at least this wide on both sides, within the scale."""
-    if bias.value is None or bias.ci_low is None or bias.ci_high is None:
-        return bias
-    low, high = STATISTIC_BOUNDS[BIAS]
-    return replace(
-        bias,
-        ci_low=min(bias.ci_low, max(low, bias.value - half_width)),
-        ci_high=max(bias.ci_high, min(high, bias.value + half_width)),
-    )
+    differences = [place.scores - place.truth for place in places]
+    return widen_by_common_variance(biases, differences, bonferroni_level(n_compared), STATISTIC_BOUNDS[BIAS])
 
 
 def _select_bias(
