@@ -11,6 +11,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import replace
 
 from auditor.config import LimitsSection, ModelSection
@@ -298,8 +299,13 @@ class Gateway:
         that was reserved for the wait is released.
         """
         tokens = estimate_max_tokens(call, capability)
-        async with connection.request_slot(call.purpose.priority, tokens, progress.deadline) as slot:
-            self.budget.settle_reservation(reserved_usd, None)
+        async with AsyncExitStack() as stack:
+            try:
+                slot = await stack.enter_async_context(
+                    connection.request_slot(call.purpose.priority, tokens, progress.deadline)
+                )
+            finally:  # also if the call is cancelled while it waits
+                self.budget.settle_reservation(reserved_usd, None)
             if slot is None or connection.blocked_answer(call) is not None or self._stop_event.is_set():
                 return None
             # Estimated again: the server may have exceeded its limits since.

@@ -31,10 +31,11 @@ UNCOMPRESSED_ENCODINGS = frozenset({"", "identity", "none", "utf-8", "utf8"})
 """Values of the header content-encoding of bodies that are not compressed; some servers send a charset there."""
 ZLIB_ENCODINGS = frozenset({"gzip", "x-gzip", "deflate"})
 """Compressions that are unpacked: some gateways compress every response, though no compression is accepted."""
+GZIP_START = b"\x1f\x8b"
 ZLIB_HEADER_BITS = 32 + zlib.MAX_WBITS
 """For `zlib.decompressobj`: the data say by their header whether they are gzip or zlib."""
 MAX_SILENCE_S = 2.0
-"""How long more bytes are awaited after a whole JSON object, from a server that does not end its response."""
+"""How long more bytes are awaited after a whole answer, from a server that does not end its response."""
 CREDENTIAL_HEADERS = ("authorization", "x-api-key", "api-key", "x-goog-api-key", "x-amz-security-token")
 AWS_SIGNATURE_SCHEME = "AWS4-HMAC-SHA256"
 """Start of an `Authorization` header that holds a signature of this one request, and no secret."""
@@ -146,6 +147,47 @@ SERVER_STUB: ContextVar[ServerStub | None] = ContextVar("stand_in", default=None
 """Answers this asyncio task's requests in place of a server, so that none is sent; called with request and body."""
 
 
+class _Unpacker:
+    """Unpacks a body of gzip, which may have several members, of zlib, or of deflate without zlib's header.
+
+    Some servers send the last as `deflate`, as do old ones of Microsoft. What follows the end, such as padding, is
+    ignored.
+    """
+
+    def __init__(self) -> None:
+        self._packed = b""
+        self._member: zlib._Decompress | None = None
+        self._has_begun = False
+
+    def unpack(self, chunk: bytes, max_bytes: int) -> bytes:
+        """Unpack the next chunk to at most `max_bytes`; raises `zlib.error` if it is damaged."""
+        self._packed += chunk
+        unpacked = bytearray()
+        while self._packed and len(unpacked) < max_bytes:
+            if self._member is None and not self._begin_member():
+                break
+            assert self._member is not None
+            unpacked += self._member.decompress(self._packed, max_bytes - len(unpacked))
+            self._packed = self._member.unused_data
+            if self._member.eof:
+                self._member = None
+        return bytes(unpacked)
+
+    def _begin_member(self) -> bool:
+        """Begin the body, or a further member of gzip; False if nothing to unpack has come yet."""
+        if len(self._packed) < len(GZIP_START):
+            return False
+        is_gzip = self._packed.startswith(GZIP_START)
+        if self._has_begun and not is_gzip:
+            self._packed = b""
+            return False
+        # RFC 1950, "Data format": deflate's method is 8, and the first two bytes are a multiple of 31.
+        is_zlib = self._packed[0] & 0x0F == 8 and int.from_bytes(self._packed[:2]) % 31 == 0
+        self._member = zlib.decompressobj(ZLIB_HEADER_BITS if is_gzip or is_zlib else -zlib.MAX_WBITS)
+        self._has_begun = True
+        return True
+
+
 class _BoundedStream(httpx.AsyncByteStream):
     """A response's body, unpacked, that raises `UnacceptableExchange` once it is too large; an error's is shortened.
 
@@ -157,7 +199,7 @@ class _BoundedStream(httpx.AsyncByteStream):
         """Store the response's body, the record that its bytes are counted in, and whether zlib can unpack it."""
         self._body = body
         self._exchange = exchange
-        self._unpacker = zlib.decompressobj(ZLIB_HEADER_BITS) if is_packed else None
+        self._unpacker = _Unpacker() if is_packed else None
 
     def _unpack(self, chunk: bytes) -> bytes:
         """Unpack a chunk, no further than one byte above the limit.
@@ -168,9 +210,7 @@ class _BoundedStream(httpx.AsyncByteStream):
         if self._unpacker is None:
             return chunk
         try:
-            return self._unpacker.decompress(
-                chunk, self._exchange.max_response_bytes - self._exchange.response_size + 1
-            )
+            return self._unpacker.unpack(chunk, self._exchange.max_response_bytes - self._exchange.response_size + 1)
         except zlib.error:
             raise UnreadableResponse("damaged compressed data") from None
 
@@ -181,10 +221,12 @@ class _BoundedStream(httpx.AsyncByteStream):
             UnacceptableExchange: the body is larger than `max_response_bytes`.
             UnreadableResponse: it is compressed, and damaged.
         """
+        n_received = 0  # what unpacks to nothing counts, too
         async for received_chunk in self._body:
+            n_received += len(received_chunk)
             chunk = self._unpack(received_chunk)
             self._exchange.receive_chunk(chunk)
-            if self._exchange.response_size > self._exchange.max_response_bytes:
+            if max(n_received, self._exchange.response_size) > self._exchange.max_response_bytes:
                 raise UnacceptableExchange(
                     f"the answer is larger than {self._exchange.max_response_bytes // 1_000_000} MB"
                 )
@@ -306,10 +348,10 @@ async def _read_response(response: httpx.Response, exchange: HttpExchange | None
 
 
 async def _read_body(response: httpx.Response) -> bytes:
-    """Read a response's body, also one whose server does not end it as announced, if it is whole JSON.
+    """Read a response's body, also one whose server does not end it as announced, if it is whole.
 
     Some servers announce too long a body, send no last chunk, or leave the connection open. A JSON object that is cut
-    off is none, so one that can be read was sent in full.
+    off is none, so one that can be read was sent in full, as was a stream with the reason why the answer ends.
     """
     assert isinstance(response.stream, httpx.AsyncByteStream)
     chunks: list[bytes] = []
@@ -320,7 +362,7 @@ async def _read_body(response: httpx.Response) -> bytes:
 
             def end_if_whole() -> None:
                 """End the reading if nothing is missing."""
-                if _is_json_object(b"".join(chunks)):
+                if _is_whole(response, b"".join(chunks)):
                     limit.reschedule(loop.time())
 
             async for chunk in response.stream:
@@ -329,7 +371,7 @@ async def _read_body(response: httpx.Response) -> bytes:
                     timer.cancel()
                 timer = loop.call_later(MAX_SILENCE_S, end_if_whole)  # parsing at each chunk may take hours
     except (TimeoutError, httpx.ReadError):
-        if not _is_json_object(b"".join(chunks)):
+        if not _is_whole(response, b"".join(chunks)):
             raise
     finally:
         if timer is not None:
@@ -338,10 +380,13 @@ async def _read_body(response: httpx.Response) -> bytes:
     return b"".join(chunks)
 
 
-def _is_json_object(body: bytes) -> bool:
-    """Whether a body is a whole JSON object."""
+def _is_whole(response: httpx.Response, body: bytes) -> bool:
+    """Whether a body is a whole JSON object, or a whole stream of events."""
+    body = body.removeprefix(codecs.BOM_UTF8)
+    if is_event_stream(response.headers.get("content-type", ""), body):
+        return join_events(body) is not None
     try:
-        parse_json_object(body.removeprefix(codecs.BOM_UTF8))
+        parse_json_object(body)
     except UnreadableResponse:
         return False
     return True

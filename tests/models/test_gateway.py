@@ -337,6 +337,30 @@ async def test_a_call_waits_for_requests_in_flight_that_leave_no_room_in_the_bud
     assert [a.outcome for a in answers] == [Outcome.OK] * 5
 
 
+async def test_a_call_that_is_cancelled_while_it_waits_for_a_slot_releases_its_part_of_the_budget(
+    server: FakeServer,
+) -> None:
+    """Calls cost 20 USD, and 50 are reserved for each: the last waits for room, then for the end of a pause."""
+    refusal = replace(error(429, "slow", headers={"retry-after": "60"}), delay_s=0.5)
+    server.script = lambda r: replace(answer(r), after=NEVER) if r.number == 1 else refusal if r.number else answer(r)
+    model = model_section(server, concurrency=3, price={"input": 0.0, "output": 1e6})
+    is_refused = asyncio.Event()
+    limits, on_limit_change = LimitsSection(budget_usd=160.0), lambda *_: is_refused.set()
+    async with closing(Gateway([model], limits, on_limit_change=on_limit_change)) as gateway:
+        await gateway.complete(call(0))
+        tasks = [asyncio.create_task(gateway.complete(call(i))) for i in (1, 2, 3)]
+        async with asyncio.timeout(PATIENCE_S):
+            await is_refused.wait()
+            while gateway.budget.has_room(41.0):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            tasks[2].cancel()
+            await asyncio.wait([tasks[2]])
+        assert gateway.budget.has_room(90.0)
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+
 async def test_calls_that_waited_for_room_in_the_budget_are_sent_together(server: FakeServer) -> None:
     """Eight calls cost 20 USD each, and 50 are reserved for each: after four at once, 230 USD leave room for two."""
     n_in_flight = []

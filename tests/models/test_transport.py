@@ -31,6 +31,14 @@ async def test_a_redirect_is_not_followed(server: FakeServer, status: int) -> No
 
 BODY = json.dumps(completion("hello").body).encode()
 GZIP_BODY = gzip.compress(BODY)
+CHUNKS = b"".join(
+    f"data: {json.dumps({'id': '1', 'choices': [choice]})}\n\n".encode()
+    for choice in (
+        {"index": 0, "delta": {"role": "assistant", "content": "hello"}},
+        {"index": 0, "delta": {}, "finish_reason": "stop"},
+    )
+)
+EVENT_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
 READABLE: dict[str, tuple[bytes, ...]] = {
     "a header in UTF-8": (HEAD, "x-city: Köln\r\n".encode(), b"content-length: %d\r\n\r\n" % len(BODY), BODY),
@@ -48,6 +56,20 @@ READABLE: dict[str, tuple[bytes, ...]] = {
     "a byte order mark": (HEAD, b"content-length: %d\r\n\r\n\xef\xbb\xbf" % (len(BODY) + 4), BODY),
     "gzip": (HEAD, b"content-encoding: gzip\r\ncontent-length: %d\r\n\r\n" % len(GZIP_BODY), GZIP_BODY),
     "deflate": (HEAD, b"content-encoding: Deflate\r\n\r\n", zlib.compress(BODY)),
+    "deflate without zlib's header": (
+        HEAD,
+        b"content-encoding: deflate\r\n\r\n",
+        zlib.compress(BODY, wbits=-zlib.MAX_WBITS),
+    ),
+    "gzip in two members": (
+        HEAD,
+        b"content-encoding: gzip\r\n\r\n",
+        gzip.compress(BODY[:9]),
+        gzip.compress(BODY[9:]),
+    ),
+    "gzip with padding": (HEAD, b"content-encoding: gzip\r\n\r\n", GZIP_BODY, bytes(20)),
+    "gzip without its checksum": (HEAD, b"content-encoding: gzip\r\n\r\n", GZIP_BODY[:-8]),
+    "a stream that its length cuts off": (EVENT_HEAD, b"content-length: %d\r\n\r\n" % (len(CHUNKS) + 1), CHUNKS),
     "no last chunk": (HEAD, b"transfer-encoding: chunked\r\n\r\n%x\r\n" % len(BODY), BODY, b"\r\n"),
 }
 """Responses with a whole answer that was paid for, and an odd frame, as bytes of the wire."""
@@ -60,12 +82,19 @@ async def test_a_whole_answer_in_an_odd_frame_is_read_at_once(server: FakeServer
     assert (read_answer.outcome, read_answer.text, len(server.requests)) == (Outcome.OK, "hello", 1), read_answer.error
 
 
-@pytest.mark.parametrize("frame", [b"content-length: %d\r\n\r\n" % (len(BODY) + 1), b"\r\n"])
+@pytest.mark.parametrize(
+    ("head", "body"),
+    [
+        (HEAD + b"content-length: %d\r\n\r\n" % (len(BODY) + 1), BODY),
+        (HEAD + b"\r\n", BODY),
+        (EVENT_HEAD + b"\r\n", CHUNKS + b"data: [DONE]\n\n"),
+    ],
+)
 async def test_a_whole_answer_whose_connection_stays_open_is_read(
-    server: FakeServer, frame: bytes, monkeypatch: pytest.MonkeyPatch
+    server: FakeServer, head: bytes, body: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transport, "MAX_SILENCE_S", 0.2)
-    server.script = lambda _: Reply(wire=(HEAD + frame + BODY[:20], 0.4, BODY[20:], 30.0))
+    server.script = lambda _: Reply(wire=(head + body[:20], 0.4, body[20:], 30.0))
     [read_answer] = await ask(model_section(server), call())
     assert (read_answer.outcome, read_answer.text, len(server.requests)) == (Outcome.OK, "hello", 1), read_answer.error
 
@@ -87,6 +116,41 @@ async def test_a_body_of_many_parts_is_parsed_once(monkeypatch: pytest.MonkeyPat
     async with httpx.AsyncClient(transport=transport.GuardedTransport(handler)) as client:
         read_response = await client.post("http://127.0.0.1", json={})
     assert (len(read_response.json()["text"]), parse.call_count) == (1_000, 1)
+
+
+@pytest.mark.parametrize("wbits", [31, zlib.MAX_WBITS, -zlib.MAX_WBITS])
+async def test_a_compressed_answer_may_come_byte_by_byte(wbits: int) -> None:
+    packed = zlib.compress(BODY, wbits=wbits)
+
+    async def parts() -> AsyncIterator[bytes]:
+        for position in range(len(packed)):
+            yield packed[position : position + 1]
+
+    response = httpx.Response(200, headers={"content-encoding": "deflate"}, content=parts())
+    handler = httpx.MockTransport(lambda _: response)
+    async with httpx.AsyncClient(transport=transport.GuardedTransport(handler)) as client:
+        assert (await client.post("http://127.0.0.1", json={})).content == BODY
+
+
+@pytest.mark.parametrize("packed", [GZIP_BODY, gzip.compress(b"") * 10, GZIP_BODY[:3] + b"\x08" + bytes(6)])
+async def test_a_body_that_unpacks_to_little_ends_at_the_limit(packed: bytes) -> None:
+    """Of bytes after the end, of empty members, and of a name of a file, no end came, and some filled the memory."""
+    n_parts = 0
+
+    async def parts() -> AsyncIterator[bytes]:
+        nonlocal n_parts
+        yield packed
+        for _ in range(100):
+            n_parts += 1
+            yield packed if packed.startswith(gzip.compress(b"")) else b"a" * 1_000
+
+    response = httpx.Response(200, headers={"content-encoding": "gzip"}, content=parts())
+    transport.CURRENT_EXCHANGE.set(transport.HttpExchange(10_000))
+    handler = httpx.MockTransport(lambda _: response)
+    async with httpx.AsyncClient(transport=transport.GuardedTransport(handler)) as client:
+        with pytest.raises(transport.UnacceptableExchange, match="larger"):
+            await client.post("http://127.0.0.1", json={})
+    assert n_parts <= 60
 
 
 async def test_a_byte_that_is_not_utf8_is_replaced_in_a_text(server: FakeServer) -> None:
