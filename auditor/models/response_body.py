@@ -50,13 +50,15 @@ def join_events(body: bytes) -> dict[str, Any] | None:
         if chunk.get("type") in FINAL_EVENTS:
             return chunk["response"] if isinstance(chunk.get("response"), dict) else None
         if chunk.get("type") == "message_stop":
-            return _finish_message(message)
+            break
         _add_message_event(message, chunk)
         # Usage comes in the last chunk, or in each, as the count so far.
         completion |= {name: field for name, field in chunk.items() if name != "choices" and field is not None}
         for choice in chunk.get("choices") or []:
             if isinstance(choice, dict):
                 _add_piece(choices.setdefault(_position(choice), {"message": {"role": "assistant"}}), choice)
+    if message:
+        return _finish_message(message)
     # The end mark alone does not show that an answer is whole: a proxy may send it after a connection that it lost.
     is_whole = bool(choices) and all(choice.get("finish_reason") for choice in choices.values())
     return _finish(completion, choices) if is_whole else None
@@ -147,7 +149,7 @@ def _add_message_event(message: dict[str, Any], event: Mapping[str, Any]) -> Non
 
 
 def _finish_message(message: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Anthropic's message of a stream that was sent to its end; None if it names no reason why it ended."""
+    """Anthropic's message of a stream; None if the stream names no reason why the message ended."""
     if not message.get("stop_reason"):
         return None
     blocks = [message["content"][index] for index in sorted(message["content"])]

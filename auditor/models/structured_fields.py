@@ -53,32 +53,44 @@ _FULL_NEGATION = re.compile(
     re.IGNORECASE,
 )
 """A negation of something else than the label, such as "not all steps follow"."""
+_APOSTROPHE = "['`\u2019\u02bc\u00b4\ufffd]"
+"""Also the character that stands for a byte that is not UTF-8, as of an apostrophe of Windows."""
+_FILLER = (
+    r"(?!(?:without|free|only|just|merely|simply|few|fewer|more|lack|deny|ignore|overlook|exclude|hide|shortage|end"
+    r"|doubt|question|mind)\b)\w+\s+"
+)
+"""A word between a negation and a fault that leaves the fault denied."""
 _PRAISE = re.compile(
-    r"\b(?:fails?|contradicts?|violates?|lacks?|misses)\s+(?:nothing|nowhere|none|(?:in\s+)?no\s+\w+)\b"
-    r"(?!\s+(?:but|except))"
-    r"|\b(?:no|not|never|none of the|without|cannot|\w+n['\u2019]t)\s+(?:(?!without\b)\w+\s+){0,2}?"
-    r"(?:\w+\s+(?:is|are)\s+)?"
+    r"(?:\b(?:fails?|contradicts?|violates?|lacks?|misses)\s+(?:nothing|nowhere|none|(?:in\s+)?no\s+\w+)\b"
+    rf"|\b(?:no|not|never|none of the|without|cannot|\w+n{_APOSTROPHE}t)\s+(?:{_FILLER}){{0,2}}?"
+    rf"(?:{_FILLER}(?:is|are)\s+)?"
     r"(?:errors?|fail\w*|fault(?!less)\w*|flaw(?!less)\w*|incorrect\w*|gaps?|issues?|mistakes?|problems?"
-    r"|contradict\w*|inconsisten\w*|missing|wrong|violat\w*|unsupported|objections?|concerns?|weakness\w*|doubts?|conflicts?|leaps?|jumps?)\b(?![-\s]free\b)",
+    r"|contradict\w*|inconsisten\w*|missing|wrong|violat\w*|unsupported|objections?|concerns?|weakness\w*|doubts?"
+    r"|conflicts?|leaps?|jumps?)\b(?![-\s]free\b))"
+    r"(?!(?:\s+\w+){0,4}?\s+but\b|(?:[,\s]+\w+){0,4}?[,\s]+(?:except|apart from|aside from|other than|save for)\b)",
     re.IGNORECASE,
 )
-"""A negation of a fault, such as "does not contradict" and "contradicts nothing"."""
+"""A negation of a fault without an exception, such as "does not contradict" and "contradicts nothing"."""
 _FAULT = re.compile(
-    r"\A\W*(?:wrong|incorrect|flawed|fails?|contradicts?)\b"
-    r"|\b(?:it|this|score|reasoning|steps?|logic|trace|answer|conclusion|argument|norms?|verdict|judge?ment)\s+(?:\w+\s+)?(?:"
-    r"(?:is|are|was|were|seems?|looks?)\s+(?:\w+ly\s+)?"
-    r"(?:wrong|incorrect|flawed|faulty|unsupported|inconsistent|unjustified|implausible)|fails?|contradicts?)\b",
+    r"\A\W*(?:wrong|incorrect|flawed|fails?|contradicts?|violates?)\b"
+    r"|\b(?:it|this|they|these|score|reasoning|steps?|logic|trace|answer|conclusion|argument|norms?|verdict|judge?ment)"
+    r"\s+(?:\w+\s+)?(?:(?:is|are|was|were|seems?|looks?)\s+(?:\w+ly\s+)?"
+    r"(?:wrong|incorrect|flawed|faulty|unsupported|inconsistent|unjustified|implausible)"
+    r"|fails?|contradicts?|violates?)\b"
+    r"|\bthere\s+(?:is|are)\s+(?:(?:an?|some|several|many|two|clear|serious|major)\s+){0,2}"
+    r"(?:errors?|faults?|flaws?|mistakes?|contradictions?|inconsistenc(?:y|ies))\b"
+    r"|\b(?:far from (?:valid|sound)|anything but|by no means)\b",
     re.IGNORECASE,
 )
 """A fault that a reason states, such as "the score is wrong"."""
-_NEGATED = re.compile(r"\b(?:no|not|never|nor|neither|hardly|cannot|\w+n['\u2019]t)\b", re.IGNORECASE)
+_NEGATED = re.compile(rf"\b(?:no|not|never|nor|neither|hardly|cannot|\w+n{_APOSTROPHE}t)\b", re.IGNORECASE)
 _TAKES_BACK = re.compile(
-    r"\b(?:hmm+|wait|actually|on second thoughts?|far from (?:it|that|valid|sound)|anything but|by no means"
-    r"|on the contrary)\b|(?:\A|[.;,!?\n-])\s{0,9}no\W{0,9}\Z",
+    r"\b(?:hmm+|wait|actually|on second thoughts?|on the contrary)\b|\bfar from (?:it|that)(?=\W*\Z|[.,:;!])"
+    r"|\b(?:anything but|by no means)\W*\Z|(?:\A|[.;,!?\n-])\s{0,9}no\W{0,9}\Z",
     re.IGNORECASE,
 )
 """Second thoughts after a label."""
-NEGATION = r"\b(?:not|never|hardly|n't|n\u2019t)\W+(?:\w+\W+)?"
+NEGATION = rf"(?:\b(?:not|never|hardly)|n{_APOSTROPHE}t)\W+(?:\w+\W+)?"
 """Pattern of a negation up to the word that it denies."""
 
 

@@ -68,7 +68,8 @@ def canonical_answer(task: Task, item: TaskItem, text: str) -> str | None:
     number = parse_quantity(answer_text) if task.numbers else parse_number(answer_text)
     if number is not None:
         return _format_number(number)
-    return None if task.numbers else _normalize_words(answer_text) or None
+    # A word with a character that its server damaged is neither right nor wrong.
+    return None if task.numbers or "\ufffd" in answer_text else _normalize_words(answer_text) or None
 
 
 def is_correct(task: Task, item: TaskItem, answer: str) -> bool | None:

@@ -190,6 +190,12 @@ def test_the_blocks_of_anthropics_message_are_joined() -> None:
     assert (joined["stop_reason"], joined["usage"]) == ("end_turn", {"input_tokens": 70, "output_tokens": 30})
 
 
+def test_anthropics_message_is_whole_with_the_reason_why_it_ended() -> None:
+    joined = join_events(events(*message_events([{"type": "text", "text": ANSWER}])[:7]))
+    assert joined is not None
+    assert joined["content"] == [{"type": "text", "text": ANSWER}]
+
+
 @pytest.mark.parametrize("n_events", range(7))
 def test_anthropics_message_without_its_end_is_no_answer(n_events: int) -> None:
     assert join_events(events(*message_events([{"type": "text", "text": ANSWER}])[:n_events])) is None

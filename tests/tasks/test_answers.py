@@ -86,6 +86,14 @@ def test_words_are_compared_without_case_marks_and_article() -> None:
     assert canonical_answer(WORDS, ITEM, "long " * 60) is None
 
 
+def test_an_answer_with_a_damaged_character_is_not_read() -> None:
+    """It was a wrong answer: "café" from a server that does not send UTF-8."""
+    assert canonical_answer(WORDS, ITEM, "caf\ufffd") is None
+    assert canonical_answer(NUMBERS, ITEM, "\ufffd5") is None
+    assert canonical_answer(SCORE, ITEM, "\ufffd5") is None
+    assert canonical_answer(CHOICE, CITIES, "B\ufffd") is None
+
+
 def test_right_is_within_the_tolerance_and_unknown_without_a_truth() -> None:
     item = TaskItem("1", "?", truth="7/12")
     near = Task("f", AnswerKind.EXACT, "", numbers=True, tolerance=0.005)
