@@ -163,7 +163,8 @@ BAD_KEY = (
 UNKNOWN_MODEL = (
     r"model[ _]not[ _](?:exist|found)|(?:invalid|unknown|no such) model\b|not a valid model"
     r"|supported api model names|model identifier is invalid"
-    r"|model_decommissioned|\bmodel\b[^.]{0,80} (?:decommissioned|reached (?:the|its) end of (?:its )?life)"
+    r"|model_decommissioned"
+    r"|\bmodel\b(?:[^.]|\.(?=\S)){0,80} (?:decommissioned|reached (?:the|its) end of (?:its )?life)"
     r"|with on-demand throughput|deploymentnotfound|deployment for this resource does not exist"
     r"|\bmodel\b:?\s*(?!(?:output|response|answer|tool)s?\b)['\"`“]?[\w./:@-]*['\"`”]?,?\s*"
     r"(?:(?:is|was|could|can|currently)\s+){0,2}"
@@ -199,7 +200,7 @@ OpenRouter (openrouter.ai/docs/errors) and xAI (github.com/UKGovernmentBEIS/insp
 403, DeepSeek (github.com/deepseek-ai/awesome-deepseek-integration/issues/13) and Azure with 400.
 """
 MODERATION_CODE = (
-    r"\"(?:code|type)\"\s*:\s*\"(?:content_filter|content_policy_violation|data_?inspection_?failed|1301)\""
+    r"\"(?:code|type)\"\s*:\s*\"?(?:content_filter|content_policy_violation|data_?inspection_?failed|1301)\b"
 )
 """Codes of the same in the body of an error, whose message may say less: OpenAI's, Alibaba's and Zhipu's."""
 TEMPORARY_QUOTA = r"temporar|retry in|try again in|retry after|per[ -]?min(?:ute)?\b"

@@ -45,6 +45,8 @@ RESPONSES: dict[str, tuple[int, Any, tuple[Outcome, bool]]] = {
     # github.com/QwenLM/qwen-code, "data_inspection_failed"
     "filter that only the code names": (400, {"error": {"code": "data_inspection_failed", "message": "Rejected."}},
                                         REFUSED),
+    "filter whose code is a number": (400, {"error": {"code": 1301, "message": "Rejected."}}, REFUSED),
+    "code that only begins so": (400, {"error": {"code": 13010, "message": "Rejected."}}, FAILED),
     # github.com/agent0ai/agent-zero/issues/539
     "mistral key": (401, {"detail": "Unauthorized"}, BLOCKED),
     # github.com/tmc/langchaingo/issues/1233
@@ -92,6 +94,8 @@ RESPONSES: dict[str, tuple[int, Any, tuple[Outcome, bool]]] = {
                                      "code": "organization_restricted"}}, BLOCKED),
     "groq retired": (400, {"error": {"message": "The model `llama3-70b-8192` has been decommissioned and is no longer "
                                                 "supported.", "code": "model_decommissioned"}}, BLOCKED),
+    "groq retired, with a version": (400, {"error": {"message": "The model `llama-3.1-70b-versatile` has been "
+                                                               "decommissioned and is no longer supported."}}, BLOCKED),
     # github.com/anthropics/claude-code/issues, "specified API usage limits"
     "anthropic limit of the account": (400, {"error": {"message": "You have reached your specified API usage limits. "
                                                                   "You will regain access on 2026-12-01."}}, BLOCKED),
