@@ -217,10 +217,7 @@ def build_panel_section(report: Report) -> Section | None:
         Section(
             "panel-judges",
             "The judges",
-            [
-                Paragraph(describe_kappa(panel)),
-                *(Disclosure(table.label, [table]) for table in build_panel_tables(panel)),
-            ],
+            [Disclosure(table.label, [table]) for table in build_panel_tables(panel)],
         ),
     ]
     return Section("panel", "Is the panel of judges reliable?", blocks, "Panel")
@@ -246,17 +243,6 @@ def _summarize_panel(report: Report) -> str:
         return f"{text} They find {format_share(low)} of the traces of {low_model} VALID."
     ends = f"{format_share(low)} ({low_model}) to {format_share(high)} ({high_model})"
     return f"{text} The share of VALID ranges from {ends}."
-
-
-def describe_kappa(panel: PanelReport) -> str:
-    """Describe Fleiss' kappa of the judges' verdicts, with its 95% CI."""
-    kappa = panel.fleiss_kappa
-    if kappa.value is None:
-        return f"The judges’ agreement beyond chance is not available: {kappa.reason}."
-    return (
-        f"Agreement of the judges beyond chance: {describe_estimate('Fleiss’ kappa', kappa, 'trace')}, with "
-        f"{pluralize(panel.verdicts, 'verdict')}."
-    )
 
 
 def list_aspects(report: Report) -> dict[str, str]:

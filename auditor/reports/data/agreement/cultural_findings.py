@@ -247,9 +247,14 @@ def _compare_topics(source: ReportSource, column: int, n_compared: int) -> Itera
     method, model = source.columns[column]
     scores, truth = source.score_matrix[column], source.survey_scores
     has_both, clusters = ~(np.isnan(scores) | np.isnan(truth)), source.cluster_countries(scores, truth)
-    for position, topic in enumerate(source.topics):
-        is_compared = has_both & (source.topic_index == position)
-        error = estimate_over_cells(MAE, scores[is_compared], truth[is_compared], clusters[is_compared], n_compared)
+    places = [has_both & (source.topic_index == position) for position in range(len(source.topics))]
+    errors = widen_by_common_variance(
+        [estimate_over_cells(MAE, scores[place], truth[place], clusters[place], n_compared) for place in places],
+        [np.abs(scores[place] - truth[place]) for place in places],
+        bonferroni_level(n_compared),
+        STATISTIC_BOUNDS[MAE],
+    )
+    for topic, error in zip(source.topics, errors, strict=True):
         if error.ci_low is not None and error.ci_low > MAX_TOPIC_MAE:
             yield Shortfall(model=model, method=method, threshold="topic error", topic=topic, figure=error)
 

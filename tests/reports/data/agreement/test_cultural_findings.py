@@ -11,6 +11,7 @@ from auditor.reports.data.agreement.cultural_findings import (
     CulturalFindingsReport,
     build_cultural_findings,
     compute_country_errors,
+    find_shortfalls,
 )
 from auditor.reports.data.gates.estimates import worst_topic_estimates
 from auditor.reports.data.report_source import ReportSource
@@ -103,6 +104,20 @@ def test_errors_of_few_cells_that_are_alike_by_chance_are_no_finding(db: Databas
     cells = [(country, topic) for country in PLACES[:n] for topic in SUBJECTS[:n]]
     scores = {("m", *cell): float(error) for cell, error in zip(cells, errors.ravel(), strict=True)}
     assert findings_of(save_scores(db, dict.fromkeys(cells, 0.0), scores)).rows == []
+
+
+@pytest.mark.parametrize(("n", "low"), [(5, 0.1), (8, 0.1), (5, 0.48)])
+def test_a_topic_with_few_errors_that_are_alike_by_chance_is_above_no_threshold(
+    db: Database, n: int, low: float
+) -> None:
+    """Absolute errors of 0.5 that now and then are 0.1 have a mean of 0.4, and few of them are often alike."""
+    errors = np.full((n, n), 0.5)
+    errors[np.arange(1, n), np.arange(n - 1)] = errors[1:, n - 1] = low
+    errors[0] += 0.002 * np.arange(n)
+    cells = [(country, topic) for topic in SUBJECTS[:n] for country in PLACES[:n]]
+    scores = {("m", *cell): float(error) for cell, error in zip(cells, errors.ravel(), strict=True)}
+    named = [row.topic for row in find_shortfalls(save_scores(db, dict.fromkeys(cells, 0.0), scores)).rows]
+    assert named == ([] if low < 0.4 else SUBJECTS[:n])
 
 
 def test_a_distance_is_a_finding_only_at_the_level_of_its_family(db: Database) -> None:
