@@ -53,7 +53,6 @@ ALLOWED = {
     ("auditor/config/result_settings.py", "semantic"): "the hashes of stored audits have the key whatever its value is",
     ("auditor/config/result_settings.py", "logic"): "the hashes of stored audits have the key whatever its value is",
     ("auditor/domain/decisions.py", "logic"): "the English word, for an aspect of reasoning",
-    ("auditor/models/structured_fields.py", "logic"): "the English word, for reasoning that a judge finds flawed",
     ("auditor/reports/sections/baselines.py", "memory"): "a caution names the probe that tests it",
 }
 
