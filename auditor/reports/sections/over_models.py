@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from auditor.config.installed_probes import list_built_in_probes
 from auditor.config.value_checks import PARAMETERS
 from auditor.domain import Method
-from auditor.metrics.intervals.estimate import SIGNIFICANCE_LEVEL
-from auditor.metrics.people.over_models import MIN_TREND_MODELS, ModelCorrelation
+from auditor.metrics.people.over_models import MIN_TREND_MODELS
 from auditor.reports.data.agreement.over_models import (
     ERROR_BIN_WIDTH,
     AttributeFigureRow,
@@ -33,7 +32,6 @@ from auditor.reports.document import (
     Name,
     Paragraph,
     Section,
-    Status,
     Table,
     Text,
 )
@@ -44,15 +42,6 @@ CORRELATION_REMARK = (
     "95% CIs (from 8 models) and p (a permutation test, from 5) are for other models. Models of one family are "
     "averaged first, so that n counts families; “r over single models” is without this averaging, as in most papers."
 )
-
-
-def compare_correlation(correlation: ModelCorrelation) -> Status:
-    """Whether a correlation is positive, negative or unclear by its p-value; neutral without one."""
-    if correlation.p_value is None or correlation.value is None:
-        return "neutral"
-    if correlation.p_value >= SIGNIFICANCE_LEVEL:
-        return "unclear"
-    return "positive" if correlation.value > 0 else "negative"
 
 
 SUMMARY_TITLES = {
