@@ -63,6 +63,18 @@ def test_the_most_expensive_request_of_each_model(db: Database) -> None:
     assert "alder" in expected
 
 
+def test_requests_of_unknown_cost_are_priced_by_their_tokens_in_the_spending(db: Database) -> None:
+    attempt = table_of(StoredAttempt).c
+    tokens = select(attempt.prompt_tokens, attempt.completion_tokens)
+    with db.read() as connection:
+        counts = connection.execute(tokens.where(attempt.name == "cedar", attempt.cost_usd.is_(None))).all()
+    expected = math.fsum((prompt or 0) * 0.25 + (completion or 0) * 2.0 for prompt, completion in counts)
+    prices = {"cedar": (0.25, 2.0, 0.0, 0.0), "alder": (0.0, 0.0, 0.0, 0.0)}
+    without = costs.sum_spending(db, AUDIT).usd
+    assert costs.sum_spending(db, AUDIT, token_prices=prices).usd == pytest.approx(without + expected)
+    assert expected > 0
+
+
 def test_another_audit_has_no_calls(db: Database) -> None:
     assert costs.find_largest_costs(db, AUDIT + 1) == {}
     assert costs.count_calls(db, AUDIT + 1) == []
