@@ -116,6 +116,10 @@ def is_routing_param(param_name: str) -> bool:
     return bool(is_litellm_owned_kwarg(param_name))
 
 
+BATCH_TIER = "batch"
+"""The tier of requests in a batch, whose price is a share of the listed one whatever tier the provider names."""
+
+
 class ListedPrice(NamedTuple):
     """Which price in litellm's list holds for a model: the entry's name, and the tier; None for the usual tier."""
 
@@ -386,7 +390,8 @@ def served_token_price(
     """
     if price is None or listed is None:
         return price
-    served = listed if tier is None else listed._replace(tier=None if tier in LISTED_TIERS else tier)
+    keeps_tier = tier is None or listed.tier == BATCH_TIER
+    served = listed if keeps_tier else listed._replace(tier=None if tier in LISTED_TIERS else tier)
     if served != listed:
         price = litellm_client.listed_token_price(*served)
     if price is None or place is None:

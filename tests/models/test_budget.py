@@ -25,7 +25,14 @@ from auditor.models.budget import (
 )
 from auditor.models.dispatch import LocalDispatcher
 from auditor.models.gateway import Gateway
-from auditor.models.litellm_client import TokenPrice, listed_token_price, token_price
+from auditor.models.litellm_client import (
+    BATCH_TIER,
+    ListedPrice,
+    TokenPrice,
+    listed_token_price,
+    served_token_price,
+    token_price,
+)
 from auditor.models.response_body import TokenUsage
 from auditor.run.model_access import sum_spending
 from auditor.storage import costs, ledger
@@ -401,6 +408,16 @@ def test_a_listed_price_that_is_not_all_there_is_to_pay_is_unknown(model: str) -
 )  # fmt: skip
 def test_the_price_of_another_provider_with_a_model_of_that_name_is_not_taken(model: str, listed: bool) -> None:
     assert (listed_token_price(model) is not None) == listed
+
+
+def test_a_batch_has_its_price_in_each_tier_and_that_of_the_place_of_inference() -> None:
+    """A batch in the United States was charged as one at the listed price."""
+    model = "claude-opus-4-6"
+    price = listed_token_price(model)
+    assert price is not None
+    half, listed = price.scaled_by(0.5), ListedPrice(model, BATCH_TIER)
+    assert served_token_price(half, listed, "batch") == served_token_price(half, listed, "standard") == half
+    assert served_token_price(half, listed, "batch", "us") == half.scaled_by(1.1)
 
 
 ARN = "arn:aws:bedrock:eu-central-1:123456789012"

@@ -17,6 +17,7 @@ from auditor.models.batches import find_batch_provider, needs_bucket
 from auditor.models.batches.provider import BatchClient, BatchRequestFailed, PreparedRequest, prepare_request
 from auditor.models.budget import OVER_BUDGET_ERROR
 from auditor.models.endpoint import resolve_endpoint
+from auditor.models.litellm_client import BATCH_TIER
 from auditor.models.provider_request import ProviderReply
 from auditor.run.batches.collection import start_collecting
 from auditor.run.batches.manager import (
@@ -310,7 +311,9 @@ class BatchingClient:
             how_to_fix = "Check the key and the address, or remove [batch] from the config. Recorded answers are kept."
             raise ModelSetupError(f"the batches of model '{call.name}' cannot be used: {error}.", how_to_fix) from None
         batch_price = endpoint.price and endpoint.price.scaled_by(self._manager.settings.price)
-        return ModelBatchQueue(section, replace(endpoint, price=batch_price, listed_price=None), provider, client)
+        listed_price = endpoint.listed_price and endpoint.listed_price._replace(tier=BATCH_TIER)
+        batch_endpoint = replace(endpoint, price=batch_price, listed_price=listed_price)
+        return ModelBatchQueue(section, batch_endpoint, provider, client)
 
     def _unreachable_batch_error(self, call: Call) -> ModelSetupError:
         """The error for a call that waits in a batch, while its provider offers no batches."""
