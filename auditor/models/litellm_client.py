@@ -181,18 +181,12 @@ def _resolve_alias(entry: dict[str, Any], entries: dict[str, dict[str, Any]]) ->
     return {**entries.get(entry["alias_of"], {}), **changes}
 
 
-BEDROCK_ROUTE = re.compile(r"^bedrock/(?:converse|invoke)/|^bedrock/(?=arn:)")
-BEDROCK_ARN = re.compile(r"arn:[\w-]+:bedrock:[^:]*:\d*:(?:foundation-model|inference-profile)/")
-"""Beginning of the resource name of a model or of a profile for a region, whose end is the listed name."""
-
-
 def _listed_entry(model: str) -> dict[str, Any]:
-    """The entry of a model in litellm's list, with or without its provider; empty if it is not listed.
-
-    Bedrock's models are listed without the interface and the account by which they are asked.
-    """
+    """The entry of a model in litellm's list, with or without its provider; empty if it is not listed."""
     price_list = load_litellm().model_cost if load_litellm.cache_info().currsize else _read_price_list()
-    model = BEDROCK_ARN.sub("", BEDROCK_ROUTE.sub("bedrock/", model))
+    provider = provider_of(model)
+    if provider.unlisted_beginning is not None:
+        model = provider.unlisted_beginning.sub(f"{provider.prefix}/", model)
     return price_list.get(model) or price_list.get(split_model_id(model)[1]) or {}
 
 

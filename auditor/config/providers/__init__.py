@@ -119,6 +119,7 @@ class Provider:
         builds_directly: whether litellm builds its requests without waiting for a file, a token or a server, if it is
             given a key.
         has_candidates: whether responses have Gemini's format.
+        unlisted_beginning: what the ids of models may begin with besides the prefix that litellm's list leaves out.
         base_model_example: a listed model, if models have the names of customers' deployments; else empty.
         telemetry_name: in OpenTelemetry's conventions; empty if it is the prefix.
     """
@@ -149,6 +150,7 @@ class Provider:
     replaces_schema: bool = False
     builds_directly: bool = False
     has_candidates: bool = False
+    unlisted_beginning: re.Pattern[str] | None = None
     base_model_example: str = ""
     telemetry_name: str = ""
 
@@ -352,6 +354,10 @@ PROVIDERS: tuple[Provider, ...] = (
         reasoning=Reasoning.BUDGET,
         prefill=Prefill.MARKED,
         prefill_models=_CLAUDE_TO_4_5,
+        unlisted_beginning=re.compile(  # an interface; the resource name of a model, or of a profile for a region
+            r"^bedrock/(?:converse/|invoke/)?"
+            r"(?:arn:[\w-]+:bedrock:[^:]*:\d*:(?:foundation-model|inference-profile)/)?"
+        ),
         telemetry_name="aws.bedrock",
     ),
     Provider(
