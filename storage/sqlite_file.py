@@ -165,7 +165,8 @@ def read_unlinked(path: Path) -> str:
 def refuse_links(path: Path) -> None:
     """Check that neither a database nor a file that SQLite keeps beside it is a link, which SQLite would follow.
 
-    In a folder of somebody else, a link could lead to any file of this user. Links among the parents are followed.
+    In a folder of somebody else, a link could lead to any file of this user. Links among the parents are followed. The
+    files beside the database must have no second name (a hard link) either: SQLite would overwrite that file.
 
     Raises:
         StorageError: one of them is a link; the advice has the `--storage` to type for a database.
@@ -182,6 +183,12 @@ def refuse_links(path: Path) -> None:
             raise StorageError(
                 f"{log}: is a link to {log.resolve()}, which SQLite would overwrite.", "Delete the link, if it is safe."
             )
+        with suppress(OSError):
+            if log.lstat().st_nlink > 1:
+                raise StorageError(
+                    f"{log}: has a second name (a hard link), under which SQLite would overwrite it.",
+                    "Replace it by a copy while no command uses the database: cp FILE COPY, then mv COPY FILE.",
+                )
 
 
 def list_permissions(path: Path) -> Iterator[tuple[Path, int]]:

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
+
+from sqlalchemy.exc import SQLAlchemyError
 
 from auditor import bootstrap
 from auditor.atomic_files import make_folder, report_write_errors, write_files
@@ -19,10 +22,12 @@ from auditor.exports.tables import export_paper
 from auditor.extras import load_extra
 from auditor.lazy_imports import import_when_used
 from auditor.metrics.intervals.estimate import Estimate
+from auditor.redaction import redact, register_secrets
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.output import REPORT_FORMATS, render_report
 from auditor.storage.database import parse_sqlite_path
+from auditor.storage.engine import redact_url
 from auditor.storage.sqlite_file import holds_audits
 from auditor.text_safety import slugify
 
@@ -181,13 +186,16 @@ def _cost_metrics(report: Report, model_name: str | None) -> Metrics:
 
 
 DIGEST_TAG, KIND_TAG = "auditor.report", "auditor.kind"
-DEFAULT_URI = "sqlite:///mlflow.db"
+DEFAULT_STORE = "mlflow.db"
+DEFAULT_URI = f"sqlite:///{DEFAULT_STORE}"
 MAX_PARAM_LENGTH = 6000
 """MLflow's limit on the length of a parameter's value, in characters; longer values are cut."""
 
 
 class MlflowExport(NamedTuple):
-    """Location of the runs; `fresh` is False if the same report had been exported before, so that nothing was written.
+    """Location of the runs, without its password.
+
+    `fresh` is False if the same report had been exported before, so that nothing was written.
 
     `run_id` is the parent run's; `runs` counts it and the runs of the models.
     """
@@ -208,23 +216,31 @@ def export_mlflow(report: Report, *, uri: str | None = None, experiment: str = "
         experiment: name of the experiment; created if missing.
 
     Raises:
-        UsageError: MLflow is not installed, or the store cannot be used, or is a database of audits.
+        UsageError: MLflow is not installed, or the store cannot be used, or is a database of audits, or the default one
+            is a link: whoever made the folder may have chosen where it leads.
     """
     bootstrap.prepare_environment()
     load_extra("mlflow.tracking", "mlflow")
 
     tracking_uri = uri or os.environ.get("MLFLOW_TRACKING_URI") or DEFAULT_URI
+    if tracking_uri == DEFAULT_URI and Path(DEFAULT_STORE).is_symlink():
+        raise UsageError(
+            f"{DEFAULT_STORE}: is a link, which the default store does not follow.",
+            f"Delete the link. Or, if MLflow may use {Path(DEFAULT_STORE).resolve()}, name it with --tracking-uri.",
+        )
     if tracking_uri.startswith("sqlite:") and (path := parse_sqlite_path(tracking_uri)) and holds_audits(path):
         raise UsageError(
             f"{path}: is a database of audits, in which MLflow would make its tables.",
             "Name another file with --tracking-uri.",
         )
+    register_secrets(urlsplit(tracking_uri).password)
+    shown_uri = redact_url(tracking_uri)
     try:
-        return _log_runs(tracking.MlflowClient(tracking_uri=tracking_uri), tracking_uri, experiment, report)
-    except exceptions.MlflowException as error:
-        first_line = str(error).split("\n", 1)[0][:200]
+        return _log_runs(tracking.MlflowClient(tracking_uri=tracking_uri), shown_uri, experiment, report)
+    except (exceptions.MlflowException, SQLAlchemyError) as error:
+        first_line = redact(str(error).replace(tracking_uri, shown_uri)).split("\n", 1)[0][:200]
         raise UsageError(
-            f"MLflow at {tracking_uri} cannot be used: {first_line}.", "Name a tracking server with --tracking-uri."
+            f"MLflow at {shown_uri} cannot be used: {first_line}.", "Name a tracking server with --tracking-uri."
         ) from None
 
 

@@ -118,6 +118,36 @@ def test_mlflow_makes_no_tables_in_a_database_of_audits(report: Report, tmp_path
     assert path.read_bytes() == before
 
 
+def test_the_default_store_of_mlflow_is_not_written_through_a_link(
+    report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("mlflow.tracking", reason="the extra 'mlflow' is not installed")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    Path("cookies.sqlite").write_bytes(b"")
+    Path("mlflow.db").symlink_to("cookies.sqlite")
+    with pytest.raises(UsageError, match=r"mlflow\.db: is a link"):
+        export_mlflow(report)
+    assert Path("cookies.sqlite").read_bytes() == b""
+
+
+def test_a_store_of_mlflow_that_is_no_database_is_named(report: Report, tmp_path: Path) -> None:
+    pytest.importorskip("mlflow.tracking", reason="the extra 'mlflow' is not installed")
+    path = tmp_path / "notes.txt"
+    path.write_text("notes " * 500)
+    with pytest.raises(UsageError, match=r"MLflow at sqlite:\S+notes\.txt cannot be used: .*not a database"):
+        export_mlflow(report, uri=f"sqlite:///{path}")
+    assert path.read_text() == "notes " * 500
+
+
+def test_the_password_of_a_tracking_server_is_not_shown(report: Report, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("mlflow.tracking", reason="the extra 'mlflow' is not installed")
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    with pytest.raises(UsageError, match="MLflow at http://ada:") as caught:
+        export_mlflow(report, uri="http://ada:s3cret@127.0.0.1:9")
+    assert "s3cret" not in str(caught.value)
+
+
 @pytest.fixture
 def quiet_wandb(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
     """The package wandb, with its folders in `tmp_path`."""

@@ -164,6 +164,19 @@ def test_a_link_at_the_name_of_a_side_file_is_refused(tmp_path: Path, suffix: st
     assert precious.read_text() == "export PRECIOUS=1"
 
 
+@pytest.mark.parametrize("suffix", ["-wal", "-shm", "-journal"])
+def test_a_side_file_with_a_second_name_is_refused(tmp_path: Path, suffix: str) -> None:
+    precious, path = tmp_path / "thesis.txt", tmp_path / "auditor.db"
+    with open_database(f"sqlite:///{path}"):
+        pass
+    precious.write_text("precious")
+    (tmp_path / f"auditor.db{suffix}").unlink(missing_ok=True)
+    (tmp_path / f"auditor.db{suffix}").hardlink_to(precious)
+    with pytest.raises(StorageError, match=f"auditor.db{suffix}: has a second name"):
+        open_database(f"sqlite:///{path}")
+    assert precious.read_text() == "precious"
+
+
 def test_linked_parents_are_followed(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "folder")
