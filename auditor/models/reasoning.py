@@ -52,6 +52,12 @@ THINKING_FORMS = (
         _DETAILS_END,
         "Open WebUI, in the answers of its server",
     ),
+    ThinkingForm(
+        "<details",
+        r"<details style=[^<>]{0,200}>\s*<summary>\s*Thinking\.\.\.\s*</summary>",
+        _DETAILS_END,
+        "Dify, in the answers of its applications",
+    ),
     ThinkingForm("[think]", r"\[THINK\]", r"\[/THINK\]", "Magistral from 1.1; its model card"),
     ThinkingForm("◁think▷", "◁think▷", "◁/think▷", "Kimi-VL and Kimi-Dev; among Open WebUI's reasoning tags"),
     ThinkingForm(
@@ -83,15 +89,27 @@ THINKING_FORMS = (
     ThinkingForm(
         "<|think:start|>", r"<\|think:start\|>", r"<\|think:end\|>", "Solar Open 2; vLLM's parser solar_open2"
     ),
+    ThinkingForm(
+        "<|think|>",
+        r"<\|think\|>",
+        r"<\|end\|>\s*(?:<\|begin\|>assistant\s*)?<\|content\|>",
+        "Solar Open; vLLM's parser solar_open",
+    ),
 )
 _OPENING = re.compile("|".join(f"({form.opening})" for form in THINKING_FORMS), re.IGNORECASE)
 _CLOSINGS = [re.compile(form.closing, re.IGNORECASE) for form in THINKING_FORMS]
 _FINAL_HEADER = (
     r"(?:<\|start\|>assistant)?<\|channel\|>\s*final[^<]{0,200}(?:<\|constrain\|>\s*\w{0,40}\s*)?<\|message\|>"
 )
+_APRIEL_END = r"\[BEGIN FINAL RESPONSE\]"
+"""End of the thinking of Apriel, which begins with words that answers have, too: "Here are my reasoning steps:"."""
 _UNOPENED = re.compile(
     "|".join(
-        [_FINAL_HEADER, *(form.closing for form in THINKING_FORMS if form.closing not in (_HARMONY_END, _DETAILS_END))]
+        [
+            _FINAL_HEADER,
+            _APRIEL_END,
+            *(form.closing for form in THINKING_FORMS if form.closing not in (_HARMONY_END, _DETAILS_END)),
+        ]
     ),
     re.IGNORECASE,
 )
@@ -109,6 +127,7 @@ _TOKEN = "|".join(
         r"<\|start_header_id\|>assistant<\|end_header_id\|>",
         r"<\|(?:im_start|start)\|>assistant|<\|turn>model|<start_of_turn>model",
         r"<\|[a-z_▁]{1,40}\|>|<｜[^｜<>]{1,40}｜>|</?s>|<eos>|<bos>|<pad>|<end_of_turn>|<turn\|>|\[/?INST\]",
+        r"\[END FINAL RESPONSE\]",
         r"</?(?:answer|response|output|final)>",
     )
 )
@@ -125,7 +144,7 @@ _QUOTES = "`\"'“”‘’«»„"
 _MAX_TOKENS = 32
 """Chat tokens that are removed from either end of a text."""
 _MARKS = "<[◁"
-_MARK_START = re.compile(r"<[|/a-z｜]|\[/?(?:THINK|INST)\]|◁", re.IGNORECASE)
+_MARK_START = re.compile(r"<[|/a-z｜]|\[/?(?:THINK|INST)\]|\[(?:BEGIN|END) FINAL|◁", re.IGNORECASE)
 _BARE_START = re.compile(r"\s*(?:analysis|Here)", re.IGNORECASE)
 
 

@@ -394,6 +394,12 @@ HARMONY = "<|start|>assistant<|channel|>final<|message|>"
         "<|begin_of_thought|>secret<|end_of_thought|>\n<|begin_of_solution|>SCORE = 0.1<|end_of_solution|>",
         "<|inner_prefix|>secret<|inner_suffix|>SCORE = 0.1",
         "secret<|think:end|>SCORE = 0.1",
+        "<|think|>secret SCORE = 0.9<|end|><|begin|>assistant<|content|>SCORE = 0.1<|end|>",
+        "secret SCORE = 0.9<|end|><|begin|>assistant<|content|>SCORE = 0.1",
+        "<|content|>SCORE = 0.1<|flush|>",
+        "Here are my reasoning steps:\nSCORE = 0.9\n[BEGIN FINAL RESPONSE]\nSCORE = 0.1\n[END FINAL RESPONSE]\n<|end|>",
+        "secret\n[BEGIN FINAL RESPONSE]SCORE = 0.1",
+        '<details style="color:gray;" open> <summary> Thinking... </summary>\nSCORE = 0.9\n</details>SCORE = 0.1',
         "<think>`</think>` secret</think>SCORE = 0.1",
         "SCORE = 0.1<think>secret",
         "SCORE = 0.1\n<|channel|>analysis<|message|>secret",
@@ -414,7 +420,7 @@ def test_thinking_and_chat_tokens_of_other_models_are_removed(text: str) -> None
 @pytest.mark.parametrize(
     "text",
     ["<|channel|>analysis<|message|>secret", "<|channel>thought\nsecret", "<unused94>thought\nsecret", "[THINK]",
-     "analysisWe need secret"],
+     "analysisWe need secret", "<|think|>secret"],
 )  # fmt: skip
 def test_thinking_without_an_end_leaves_nothing(text: str) -> None:
     assert strip_thinking(text) == ""
@@ -424,7 +430,8 @@ def test_thinking_without_an_end_leaves_nothing(text: str) -> None:
     "text",
     ["The tag `<think>` begins it.\nSCORE = 0.1", "The tags `<think>` and `</think>` enclose it.\nSCORE = 0.1",
      'It ends with "</think>".\nSCORE = 0.1', "Some write <think> before it.\nSCORE = 0.1",
-     "As in `<think>this</think>`, they weigh it.\nSCORE = 0.1", "“<|channel|>” is a token.\nSCORE = 0.1"],
+     "As in `<think>this</think>`, they weigh it.\nSCORE = 0.1", "“<|channel|>” is a token.\nSCORE = 0.1",
+     "Here are my reasoning steps:\nThey weigh it.\nSCORE = 0.1", "“[BEGIN FINAL RESPONSE]” is no tag.\nSCORE = 0.1"],
 )  # fmt: skip
 def test_tags_quoted_within_an_answer_stay(text: str) -> None:
     assert strip_thinking(text) == text
