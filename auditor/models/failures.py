@@ -36,8 +36,8 @@ from auditor.redaction import redact
 
 MAX_RETRY_AFTER_S = 1e9
 """About 30 years; longer waits are capped at it, so that they can be added to a date and stored."""
-MIN_EPOCH_S, MIN_EPOCH_MS = 1e8, 1e11
-"""A larger number is a time since 1970, in seconds or milliseconds: no limit takes three years to be reset."""
+MIN_EPOCH_S = 1e8
+"""A larger number is a time since 1970, in seconds or a part of them: no limit takes three years to be reset."""
 LITELLM_PREFIX = "llm_provider-"
 """litellm's prefix of a provider's headers."""
 UNIT_LENGTHS_S = {"d": 86_400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001, "milli": 0.001}
@@ -47,9 +47,17 @@ _UNIT = r"(?:ms|milliseconds?|d|days?|h|hrs?|hours?|m|mins?|minutes?|s|secs?|sec
 _DURATION = rf"(?:{_NUMBER}\s?{_UNIT}[\s,]{{0,2}}(?:and\s)?){{1,5}}(?<=[a-z])(?![a-z])"
 DURATION_PATTERN = re.compile(_DURATION, re.IGNORECASE)
 DURATION_PART_PATTERN = re.compile(rf"({_NUMBER})\s?(ms|milli|[dhms])", re.IGNORECASE)
-WORDED_WAIT_PATTERN = re.compile(rf"\b(?:try again|retry)\s(?:in|after)\s({_DURATION})", re.IGNORECASE)
-RETRY_INFO_PATTERN = re.compile(r'"retryDelay"\s*:\s*"([0-9]{1,9}(?:\.[0-9]{1,9})?)s"')
-"""Field of Google's `RetryInfo`, which comes without a header."""
+WORDED_WAIT_PATTERN = re.compile(
+    rf"\b(?:(?:try again|retry(?:\s(?:your|the|this)\srequest)?|resets?)\s(?:in|after)|wait(?:\sfor)?)"
+    rf"\s(?:about\s)?({_DURATION})",
+    re.IGNORECASE,
+)
+_ESCAPED_QUOTE = r"\\{0,9}\""
+RETRY_INFO_PATTERN = re.compile(
+    rf"{_ESCAPED_QUOTE}retryDelay{_ESCAPED_QUOTE}\s*:\s*{_ESCAPED_QUOTE}({_NUMBER})s{_ESCAPED_QUOTE}"
+    rf"|\bretry_delay(?:\s|\\n){{0,9}}\{{(?:\s|\\n){{0,9}}seconds:\s?({_NUMBER})"
+)
+"""Field of Google's `RetryInfo`, which comes without a header; in an error that a proxy quotes, as JSON or as text."""
 RESET_HEADER_PATTERN = re.compile(r"rate-?limit.*-reset\b")
 """Names of headers with the time at which a limit is reset; `reset` is replaced by `remaining` for what is left."""
 
@@ -87,7 +95,7 @@ def parse_limit_reset(headers: Mapping[str, str]) -> float | None:
 def parse_retry_info(body: str) -> float | None:
     """Parse the wait in seconds from Google's `RetryInfo` in the body of an error; None without one."""
     match = RETRY_INFO_PATTERN.search(body)
-    return _bound(float(match[1])) if match else None
+    return _bound(float(match[1] or match[2])) if match else None
 
 
 def parse_worded_wait(body: str) -> float | None:
@@ -125,8 +133,11 @@ def _seconds_until_reset(text: str) -> float | None:
     """Seconds until a limit is reset: a number of seconds, a time since 1970, a duration, or a time in RFC 3339."""
     number = _parse_number(text)
     if number is not None:
-        epoch_s = number / 1000 if number > MIN_EPOCH_MS else number
-        return epoch_s - time.time() if number > MIN_EPOCH_S else number
+        if number <= MIN_EPOCH_S:
+            return number
+        for _ in range(3):  # milliseconds, microseconds or nanoseconds
+            number = number / 1000 if number > MIN_EPOCH_S * 1000 else number
+        return number - time.time()
     if (duration_s := parse_duration(text)) is not None:
         return duration_s
     try:

@@ -60,6 +60,13 @@ RESPONSES: dict[str, tuple[int, Any, tuple[Outcome, bool]]] = {
     "gemini rate": (429,
                     {"error": {"message": "You exceeded your current quota.", "details": [{"retryDelay": "36.5s"}]}},
                     LIMITED),
+    # github.com/BerriAI/litellm: its proxy quotes the provider's JSON within a message
+    "gemini rate behind a proxy": (
+        429, {"error": {"message": 'geminiException - {"message": "You exceeded your current quota.", "details": '
+                                   '[{"retryDelay": "36s"}]}'}}, LIMITED),
+    # github.com/google-gemini/deprecated-generative-ai-python: the text of its exceptions
+    "gemini rate as text": (
+        429, {"error": {"message": "429 You exceeded your current quota. [retry_delay {\n seconds: 36\n}]"}}, LIMITED),
     # platform.openai.com/docs/guides/error-codes
     "openai quota": (429, {"error": {"message": "You exceeded your current quota, please check your plan"}}, BLOCKED),
     "openai rate": (429, {"error": {"message": "Rate limit reached for gpt-4o. Please try again in 2s."}}, LIMITED),
@@ -288,6 +295,8 @@ def test_any_header_gives_a_bounded_wait_or_none(value: str) -> None:
         ("Please try again in 7m33.6s. Need more tokens?", 453.6),
         ("try again in 1h2m3s", 3723.0), ("Please retry after 20 seconds.", 20.0), ("Please retry in 41.09s.", 41.09),
         ("Try again in 1 minute and 30 seconds", 90.0), ("Please try again in 2 days", 172_800.0),
+        ("Please wait 30 seconds and try again.", 30.0), ("Please retry your request after 5 minutes.", 300.0),
+        ("The limit resets in 41s.", 41.0), ("Please wait.", None),
         ("Please try again later.", None), ("Please try again in 5 months.", None), ("Please try again in 4.2", None),
         ("It took 4.2s.", None),
     ],
@@ -308,7 +317,7 @@ def test_the_words_of_a_refusal(words: str, seconds: float | None) -> None:
         ({"x-ratelimit-reset": "0"}, 0.0), ({"x-ratelimit-reset": "1"}, 1.0),
         ({"x-ratelimit-reset": "1700000000"}, 0.0),
         ({"anthropic-ratelimit-requests-reset": "2020-01-01T00:00:00Z"}, 0.0),
-        ({"x-ratelimit-reset": "soon"}, None),
+        ({"x-ratelimit-reset": "soon"}, None), ({"x-ratelimit-reset": "9" * 400}, MAX_RETRY_AFTER_S),
         ({"x-ratelimit-limit-requests": "60", "x-ratelimit-remaining-requests": "0"}, None),
         ({"x-password-reset": "60"}, None),
     ],
@@ -322,6 +331,8 @@ def test_the_time_of_a_reset_since_1970_or_as_a_date() -> None:
     dates = {
         "x-ratelimit-reset": f"{now_s + 600:.0f}",
         "x-rate-limit-reset": f"{(now_s + 600) * 1000:.0f}",
+        "x-ratelimit-reset-requests": f"{(now_s + 600) * 1e6:.0f}",
+        "x-ratelimit-reset-tokens": f"{(now_s + 600) * 1e9:.0f}",
         "anthropic-ratelimit-input-tokens-reset": (datetime.now(UTC) + timedelta(seconds=600)).isoformat(),
         "anthropic-ratelimit-requests-reset": f"{datetime.now(UTC) + timedelta(seconds=600):%Y-%m-%dT%H:%M:%SZ}",
         "ratelimit-reset": format_datetime(datetime.now(UTC) + timedelta(seconds=600)),
