@@ -27,6 +27,7 @@ from auditor.imports.recorded_answers import (
 from auditor.imports.task_answers import RecordedTask, TaskAnswerRow
 from auditor.input_files import read_json, require_file
 from auditor.models.finish_reasons import finish_reason_outcome
+from auditor.models.responses import escape_for_storage
 from auditor.packed_files import check_archive
 from auditor.tasks import canonical_answer, is_correct, parse_number
 from auditor.tasks.loader import MAX_ID_LENGTH
@@ -394,8 +395,8 @@ def _read_sample(
             "Name one of them with --score.",
         )
     score = scores.get(score_name) if score_name else answered[0] if len(answered) == 1 else None
-    text = sample.output.completion or ""
-    answer = str(score.answer) if score is not None and score.answer else ""
+    text = escape_for_storage(sample.output.completion or "")
+    answer = escape_for_storage(str(score.answer)) if score is not None and score.answer else ""
     failure = find_failure(sample, is_auditor_log=METADATA_KEY in (log.eval.metadata or {}))
     outcome = failure or (None if answer else find_sample_outcome(sample, text or None))
     row = TaskAnswerRow(location, _find_model(log), str(sample.id), sample.epoch - 1, answer, text, outcome)

@@ -14,6 +14,7 @@ from auditor.errors import ImportFileError
 from auditor.imports.score_table import parse_row_score
 from auditor.input_files import read_json
 from auditor.models.reasoning import strip_thinking
+from auditor.models.responses import escape_for_storage
 from auditor.surveys.distributions import parse_enum_cell
 from auditor.surveys.row_reader import read_column_names, read_rows
 from auditor.surveys.table_formats import FORMATS_TEXT, find_suffix
@@ -138,8 +139,19 @@ def _read_files(
     if len(paths) > 1 and AnswerFileFormat.INSPECT in format_by_path.values():
         paths = sort_retries(paths)
     for path in paths:
+        is_table = format_by_path[path] is AnswerFileFormat.TABLE  # its reader names the line of such a text
         for answer in readers[format_by_path[path]](path, keys):
-            yield path, answer
+            yield path, answer if is_table else _make_storable(answer)
+
+
+def _make_storable(answer: RecordedAnswer) -> RecordedAnswer:
+    """Copy an answer of a log with NUL and lone surrogates as visible escapes, as in answers that a run records."""
+    return answer._replace(
+        model=escape_for_storage(answer.model),
+        country=escape_for_storage(answer.country),
+        topic=escape_for_storage(answer.topic),
+        text=None if answer.text is None else escape_for_storage(answer.text),
+    )
 
 
 def detect_format(path: Path) -> AnswerFileFormat:

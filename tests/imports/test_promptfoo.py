@@ -209,3 +209,10 @@ def test_an_empty_output_with_a_failed_assertion_is_no_failed_call(tmp_path: Pat
     (tmp_path / "results.json").write_text(json.dumps({"evalId": "e", "results": {"results": [result]}}))
     [answer] = read_promptfoo(tmp_path / "results.json", LogKeys())
     assert (answer.outcome, answer.text) == (Outcome.UNPARSED, None)
+
+
+def test_characters_that_no_database_accepts_are_escaped_as_in_a_run(tmp_path: Path, storage: str) -> None:
+    file = write_results(tmp_path / "results.json", make_result(0, "\ud83d they weigh it\0.\nSCORE = 0.5"))
+    assert import_traces(file, survey="wvs7-sample", audit="odd", storage=storage).scores == 1
+    [trace] = load_stored(storage, results.load_traces, name="odd")
+    assert (trace.text, trace.score) == ("\\ud83d they weigh it\\x00.", 0.5)

@@ -63,5 +63,7 @@ def import_opinions(
     for note, n in notes.items():
         if n:
             print_message(f"  {pluralize(n, 'row')} {note}.")
+    if counts.unknown_answer:
+        print_message(f"  {counts.unknown_answer}")
     print_unmatched_rows(counts.unmatched)
     print_message(f"Next: {format_command('report', audit, storage=storage)}")

@@ -27,10 +27,11 @@ from auditor.surveys.countries import (
     make_topic_speller,
 )
 from auditor.surveys.distributions import format_distributions, parse_enum_cell
+from auditor.surveys.mapping import normalize_label
 from auditor.surveys.row_reader import TextRow, read_column_names, read_rows
 from auditor.surveys.share_tables import require_first_share
 from auditor.surveys.table_formats import parse_number
-from auditor.text_safety import clean_name
+from auditor.text_safety import clean_name, truncate_text
 
 REQUIRED_COLUMNS = ("model", "country", "topic", "mode")
 OPTIONAL_COLUMNS = ("dimension", "group", "order", "sample", "n", "outcome")
@@ -46,6 +47,7 @@ class ImportedOpinions(NamedTuple):
         rescaled: rows of shares that were divided by their sum.
         unmatched: rows about cells or groups for which the survey has no shares.
         replaced: whether an earlier import of this name was replaced.
+        unknown_answer: a sentence on the first answer that is not on its topic's scale; empty if there is none.
     """
 
     rows: int
@@ -54,6 +56,7 @@ class ImportedOpinions(NamedTuple):
     rescaled: int
     unmatched: UnmatchedRows
     replaced: bool
+    unknown_answer: str = ""
 
 
 def import_opinions(
@@ -111,6 +114,7 @@ def import_opinions(
         models=len({opinion.model for opinion in opinions}),
         unusable=sum(opinion.shares is None for opinion in opinions),
         rescaled=reader.counts["rescaled"],
+        unknown_answer=reader.unknown_answer,
         unmatched=unmatched,
         replaced=previous_audit is not None,
     )
@@ -144,6 +148,7 @@ class _OpinionReader:
         self.spell_topic = make_topic_speller(survey)
         self.counts: Counter[str] = Counter()
         self.order_column = "order"
+        self.unknown_answer = ""
 
     def read(self, file: Path) -> Iterator[Opinion]:
         """Yield the opinions of a file; raise ImportFileError for a row that cannot be used or occurs twice."""
@@ -198,6 +203,8 @@ class _OpinionReader:
             shares = _parse_exported_shares(row, len(points))
         else:
             shares = _parse_answer(row, names) if has_answers else self._parse_shares(row, values, len(points))
+            if has_answers and shares is None and not self.unknown_answer:
+                self.unknown_answer = _describe_unknown_answer(row, names)
         outcome = parse_enum_cell(row, "outcome", Outcome, str.lower)
         if outcome not in (None, Outcome.OK):
             shares = None  # a call that failed, or an answer that a person declared invalid
@@ -272,12 +279,27 @@ def _parse_exported_shares(row: TextRow, n_points: int) -> tuple[float, ...] | N
 
 
 def _parse_answer(row: TextRow, names: Sequence[str]) -> tuple[float, ...] | None:
-    """A single answer as shares; None if it is empty or not on the scale; 3.0 is the answer 3."""
+    """A single answer as shares; None if it is empty or not on the scale.
+
+    3.0 is the answer 3, and `Not a moral issue` the answer `not_a_moral_issue`.
+    """
     answer = row.cells["answer"]
     if answer not in names:
-        number = parse_number(answer)
-        answer = next((name for name in names if parse_number(name) == number), answer)
+        number, label = parse_number(answer), _normalize_answer(answer)
+        equal = [name for name in names if parse_number(name) == number or _normalize_answer(name) == label]
+        answer = equal[0] if len(equal) == 1 else answer
     return tuple(float(name == answer) for name in names) if answer in names else None
+
+
+def _describe_unknown_answer(row: TextRow, names: Sequence[str]) -> str:
+    """A sentence on an answer that is not on its topic's scale, with the scale; empty for an empty answer."""
+    answer = truncate_text(row.cells["answer"])
+    return answer and f"{row.location}: '{answer}' is not on the scale: {', '.join(names)}."
+
+
+def _normalize_answer(text: str) -> str:
+    """An answer as labels are compared; an underscore is a space."""
+    return normalize_label(text.replace("_", " "))
 
 
 def _parse_choice(row: TextRow, column: str, choices: list[str]) -> str:

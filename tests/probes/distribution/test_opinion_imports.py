@@ -204,6 +204,16 @@ def test_shares_of_answers_that_a_topic_does_not_have_are_unusable(tmp_path: Pat
     assert (counts.rows, counts.unusable, counts.rescaled) == (3, 1, 0)
 
 
+def test_the_words_of_an_answer_are_read_as_labels_are_and_the_first_unknown_one_is_named(tmp_path: Path) -> None:
+    words = ["acceptable", "Not a moral issue", " UNACCEPTABLE ", "not_a_moral_issue", "permissible"]
+    answers = "".join(f"m,Japan,gambling,sampled,{i},{word}\n" for i, word in enumerate(words))
+    counts = import_text(ANSWERS_HEADER + answers, "pew2013-sample", tmp_path)
+    assert (counts.rows, counts.unusable) == (5, 1)
+    assert counts.unknown_answer.endswith(
+        "line 6: 'permissible' is not on the scale: unacceptable, not_a_moral_issue, acceptable."
+    )
+
+
 def test_answers_off_the_scale_are_counted(survey: Path, tmp_path: Path) -> None:
     answers = "".join(f"m,Japan,abortion,sampled,{i},{answer}\n" for i, answer in enumerate(["11", "5-6", "7.5", ""]))
     counts = import_text(ANSWERS_HEADER + answers, survey, tmp_path)
