@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.metrics.designs.run_effects import LevelContrasts, RunMeans, add_wording_variance, fit_run_means
-from auditor.metrics.intervals.estimate import UPPER_QUANTILE, Floats, bonferroni_level
+from auditor.metrics.intervals.estimate import SIGNIFICANCE_LEVEL, UPPER_QUANTILE, Floats, bonferroni_level
 from auditor.metrics.intervals.jackknife_interval import (
     CONSTANT_REASON,
     IDENTITY,
@@ -29,7 +29,7 @@ from auditor.metrics.intervals.jackknife_interval import (
     JackknifeInterval,
     too_few_reason,
 )
-from auditor.metrics.intervals.multiple_testing import adjust_tests
+from auditor.metrics.intervals.multiple_testing import adjust_tests, holm
 from auditor.metrics.intervals.special_functions import ndtr, stdtr, stdtrit
 from auditor.metrics.intervals.two_way import UnitLabels, jackknife_sums, paired_jackknife
 from auditor.metrics.people.alignment import BIAS, MAE, Statistic, TwoWayEstimate
@@ -119,6 +119,9 @@ class RankingTest:
             p-value counts all pairs of levels of the factor (Bonferroni); the adjusted one all tests (Holm).
         at_first, at_second: the difference between the models at each level; below 0 where the first is closer to
             people.
+        order_p_value: of no opposite orders, that is, of the less clear of the two differences (intersection-union
+            test, one-sided); 1 where both have the same sign. It counts all pairs of levels of the factor, and is
+            adjusted for all tests in which the difference is shown to depend on the level (Holm). None without a test.
     """
 
     first: str
@@ -127,11 +130,13 @@ class RankingTest:
     estimate: TwoWayEstimate
     at_first: float | None
     at_second: float | None
+    order_p_value: float | None = None
 
     @property
     def is_change(self) -> bool:
-        """Whether the ranking is shown to change: the difference is shown to depend on the level, and changes sign."""
-        return self.estimate.is_significant and (self.at_first or 0.0) * (self.at_second or 0.0) < 0
+        """Whether the ranking is shown to change: each of the models is shown to be closer to people at one level."""
+        is_shown = self.order_p_value is not None and self.order_p_value <= SIGNIFICANCE_LEVEL
+        return is_shown and self.estimate.is_significant
 
 
 class DesignCount(NamedTuple):
@@ -347,10 +352,26 @@ def compare_rankings(table: DesignTable) -> list[RankingTest]:
                 p_value=None if p_value is None else min(1.0, p_value * len(pairs)),
             )
             pair = pairs[chosen]
-            levels = (models.at_level(factor, pair.first), models.at_level(factor, pair.second))
-            tests.append(RankingTest(table.models[first], table.models[second], pair, estimate, *levels))
+            levels = [models.at_level(factor, level) for level in (pair.first, pair.second)]
+            order = _test_order(levels)
+            names = (table.models[first], table.models[second])
+            order_p_value = None if order is None else min(1.0, order * len(pairs))
+            tests.append(RankingTest(*names, pair, estimate, levels[0].value, levels[1].value, order_p_value))
     adjusted = adjust_tests([test.estimate for test in tests], "models and factors of the design")
-    return [replace(test, estimate=estimate) for test, estimate in zip(tests, adjusted, strict=True)]
+    tests = [replace(test, estimate=estimate) for test, estimate in zip(tests, adjusted, strict=True)]
+    dependent = [i for i, test in enumerate(tests) if test.estimate.is_significant and test.order_p_value is not None]
+    for i, p_value in zip(dependent, holm([tests[i].order_p_value or 0.0 for i in dependent]), strict=True):
+        tests[i] = replace(tests[i], order_p_value=float(p_value))
+    return tests
+
+
+def _test_order(levels: Sequence[TwoWayEstimate]) -> float | None:
+    """P-value of no opposite orders of two models at two levels; None where a level has no test."""
+    values, p_values = [level.value for level in levels], [level.p_value for level in levels]
+    if None in values or None in p_values:
+        return None
+    is_opposite = (values[0] or 0.0) * (values[1] or 0.0) < 0
+    return max(p_value or 0.0 for p_value in p_values) / 2 if is_opposite else 1.0
 
 
 def compare_levels(table: DesignTable, model: int, kind: ErrorKind, pair: LevelPair) -> TwoWayEstimate:
@@ -482,17 +503,22 @@ class ModelPair:
         self.table = table
         self.means = fit_run_means(table.errors(first, "mae") - table.errors(second, "mae"))
 
-    def at_level(self, factor: str, level: str) -> float | None:
-        """The difference over the designs with a level, the levels of other factors counting alike."""
+    def at_level(self, factor: str, level: str) -> TwoWayEstimate:
+        """The difference over the designs with a level, the levels of other factors counting alike, with its test."""
         if self.means is None:
-            return None
+            return TwoWayEstimate(None, 0, reason=SEPARATION_REASON)
         average = self.table.level_contrasts.average(self.means.is_run)
         levels = self.table.level_contrasts.factors[factor]
         shifts = [self.table.level_contrasts.difference(factor, other, level, self.means.is_run) for other in levels]
         if average is None or any(shift is None for shift in shifts):
-            return None
+            return TwoWayEstimate(None, 0, reason=SEPARATION_REASON)
         weights = average + np.mean([shift for shift in shifts if shift is not None], axis=0)
-        return float(self.means.means @ weights)
+        estimate = _estimate_level(self.table, self.means, self.means.by_cell @ weights, "bias")
+        if (interval := estimate.interval) is None or not interval.std_error or estimate.value is None:
+            return estimate
+        added, _ = self.table.level_contrasts.confounded_variance(weights, [self.means])
+        std_error = (interval.std_error**2 + added) ** 0.5
+        return replace(estimate, p_value=float(2 * stdtr(interval.df, -abs(estimate.value) / std_error)))
 
     def compare_levels(self, pair: LevelPair) -> TwoWayEstimate:
         """The difference with the second level minus that with the first: model × factor."""

@@ -10,10 +10,11 @@ where few countries are known. So the statistic of one target and tolerance is t
     T = sum_j log(1 - w + w * prod_i L_ij),   L_ij = (1 - u) / p + u for a hit, u for a miss,
 
 the likelihood ratio of a model that recites a share w of the countries, with a share u of its answers as usual, to one
-whose hits have the chance p. Its distribution without recall is simulated: ordinary answers and answers are both drawn
-from the model's ordinary errors, with their variance between countries and between topics, and p is estimated from the
-drawn ordinary answers as it is from the model's. The p-values of all targets and tolerances are adjusted together by
-the smallest p-value of each simulated audit (Westfall & Young, Resampling-Based Multiple Testing, 1993).
+whose hits have the chance p. A model may know some countries better than others, so p is estimated by country. The
+distribution of T without recall is simulated: ordinary answers and answers are both drawn from the model's ordinary
+errors, with their variance between countries and between topics, and p is estimated from the drawn ordinary answers as
+it is from the model's. The p-values of all targets and tolerances are adjusted together by the smallest p-value of
+each simulated audit (Westfall & Young, Resampling-Based Multiple Testing, 1993).
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ RECITED_SHARE = 0.25
 """Share w of the countries that a reciting model is taken to recite."""
 KERNEL = 0.2
 """Bandwidth of the smoothed density of the errors, in their standard deviations."""
+SHARED_CELLS = 5.0
+"""Cells with the errors of all countries that each country's chance is estimated from, besides its own cells."""
 MIN_SPREAD = 0.25
 """Smallest standard deviation of ordinary errors that a chance is computed with, in the unit of the figure."""
 
@@ -83,10 +86,19 @@ def kernel_shares(errors: Floats, half_unit: Floats) -> Floats:
     return np.stack(shares, axis=-2)
 
 
-def chances(errors: Floats, half_unit: Floats) -> Floats:
-    """The chances of hits within rounding and within `POINTS`: shape (..., 2, 1), in (0, 1); see `kernel_shares`."""
+def chances(errors: Floats, half_unit: Floats, countries: NDArray[np.int64]) -> Floats:
+    """The chance of each cell's hit within rounding and within `POINTS`: shape (..., 2, n), in (0, 1).
+
+    It is the mean of the country's `kernel_shares` and of `SHARED_CELLS` cells with the mean of all countries: a model
+    that knows some countries well hits their figures often without reciting them.
+    """
+    shares = kernel_shares(errors, half_unit)
+    sizes = np.bincount(countries)
+    is_in_country = (countries[:, None] == np.arange(len(sizes))).astype(np.float64)
+    shared = SHARED_CELLS * shares.mean(axis=-1, keepdims=True)
+    by_country = (shares @ is_in_country + shared) / (sizes + SHARED_CELLS)
     smallest = 0.5 / (errors.shape[-1] + 1)
-    clipped: Floats = np.clip(kernel_shares(errors, half_unit).mean(axis=-1, keepdims=True), smallest, 1 - smallest)
+    clipped: Floats = np.clip(by_country[..., countries], smallest, 1 - smallest)
     return clipped
 
 
@@ -140,11 +152,12 @@ def compare_with_targets(
     for target in targets:
         present = ~np.isnan(target)
         units, offset = half_unit[present], (targets[0] - target)[present]
-        estimated = chances((ordinary - target)[present], units)
-        observed += list(mixture_statistic(hits((recalled - target)[present], units), estimated, country[present]))
+        places = np.unique(country[present], return_inverse=True)[1]
+        estimated = chances((ordinary - target)[present], units, places)
+        observed += list(mixture_statistic(hits((recalled - target)[present], units), estimated, places))
         chance += list(estimated.mean(axis=-1))
         errors = drawn[..., present] + offset
-        statistics = mixture_statistic(hits(errors[1], units), chances(errors[0], units), country[present])
+        statistics = mixture_statistic(hits(errors[1], units), chances(errors[0], units, places), places)
         simulated += list(statistics.T)
     values, null = np.array(observed), np.array(simulated)  # (tests,), (tests, resamples)
     p_values = (1 + (null >= values[:, None] - 1e-9).sum(axis=1)) / (n_resamples + 1)

@@ -64,6 +64,7 @@ class MemoryWorld:
         n_waves: waves that are published; the first of a cell's is asked for.
         knowledge: correlation of its ordinary scores with people's beyond what the figures say.
         share: share of countries that it recites, of waves before its release.
+        well_known: share of countries on which its errors are a third of those on others.
     """
 
     name: str
@@ -75,6 +76,7 @@ class MemoryWorld:
     n_waves: int = 2
     knowledge: float = 0.6
     share: float = 0.0
+    well_known: float = 0.0
     mean_error: float = field(default=ORDINARY_MAE)
 
     @property
@@ -129,6 +131,9 @@ class MemoryWorld:
             within * (self.correlation**0.5 * shared + (1 - self.correlation) ** 0.5 * self._draw_noise(n, rng))
             for _ in range(2)
         )
+        if self.well_known:
+            size = np.where(rng.random(country.max() + 1) < self.well_known, 1 / 3, 1.0)[country]
+            first, second = first * size, second * size
         return first + by_country, second + by_country
 
     def _draw_noise(self, n: int, rng: np.random.Generator) -> Floats:
@@ -172,6 +177,7 @@ WITHOUT_RECALL = (
     MemoryWorld("no recall, errors differ by country", country_sd=4.0),
     MemoryWorld("no recall, errors with long tails", tail=4.0),
     MemoryWorld("no recall, one error in both answers", correlation=0.5),
+    MemoryWorld("no recall, some countries known well", well_known=0.3, mean_error=8.0),
 )
 PLANTED_RECALL = (
     MemoryWorld("exact recital in 2 of 12 countries", "exact", 2),

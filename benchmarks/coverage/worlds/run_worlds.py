@@ -65,6 +65,7 @@ class RunWorld:
         region_shift: the same for `direction`, in the second half of the countries only.
         pair_sd: standard deviation of the shifts by the levels of two factors together, of every pair.
         model_shift: shift of the first model's scores by the second level of `direction`, minus that of others.
+        model_base: shift of the first model's scores at both levels.
         wording_sd: standard deviation of the shifts by wordings.
     """
 
@@ -73,6 +74,7 @@ class RunWorld:
     region_shift: float = 0.0
     pair_sd: float = 0.0
     model_shift: float = 0.0
+    model_base: float = 0.0
     wording_sd: float = 0.0
 
     def draw(self, design: Design, rng: np.random.Generator) -> RunSample:
@@ -91,7 +93,7 @@ class RunWorld:
         wording_shifts = self.wording_sd * rng.normal(size=int(WORDINGS.max()) + 1)
         run_shifts = wording_shifts[WORDINGS] + self._draw_pairs(rng)
         shifts += self._shift_runs(LEVELS)[is_second.astype(np.intp)] + run_shifts
-        shifts[0] += self.model_shift * signs[:, FACTORS.index(NAMED_FACTOR)]
+        shifts[0] += self.model_base + self.model_shift * signs[:, FACTORS.index(NAMED_FACTOR)]
         scores = survey[:, None] + errors[:, :, None] + shifts + NOISE_SD * rng.normal(size=shifts.shape)
         halves = HALVES[rng.permutation(n_cells) % len(HALVES)]
         scores[:, ~halves] = np.nan

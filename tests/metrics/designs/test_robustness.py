@@ -133,7 +133,7 @@ def test_correlations_are_compared_over_cells_that_both_levels_were_asked() -> N
 
 
 def test_a_ranking_changes_only_where_the_difference_changes_its_sign() -> None:
-    crossing = compare_rankings(draw(RunWorld("", model_shift=0.4)))
+    crossing = compare_rankings(draw(RunWorld("", model_shift=0.6)))
     assert [(row.first, row.second) for row in crossing if row.is_change] == [
         ("model 0", "model 1"),
         ("model 0", "model 2"),
@@ -144,6 +144,15 @@ def test_a_ranking_changes_only_where_the_difference_changes_its_sign() -> None:
     dependent = compare_rankings(replace(table, scores=scores))
     assert [row.first for row in dependent if row.estimate.is_significant] == ["model 0"] * 2
     assert not any(row.is_change for row in dependent)
+
+
+def test_models_that_are_equal_at_one_level_have_no_order_there() -> None:
+    world = RunWorld("", model_shift=0.24, model_base=0.12)
+    rankings = [compare_rankings(draw(world, seed)) for seed in range(8)]
+    pairs = [row for rows in rankings for row in rows if (row.first, row.pair.factor) == ("model 0", "direction")]
+    assert sum(row.estimate.is_significant for row in pairs) > 8
+    assert sum((row.at_first or 0.0) * (row.at_second or 0.0) < 0 for row in pairs) > 4
+    assert not any(row.is_change for row in pairs)
 
 
 def test_the_count_of_designs_stands_with_what_sampling_alone_would_give() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from auditor.probes.memory.recall import chances, draw_errors, hits, mixture_statistic
+from auditor.probes.memory.recall import chances, compare_with_targets, draw_errors, hits, mixture_statistic
 
 
 def test_the_chance_of_a_hit_is_that_of_the_errors() -> None:
     errors = 7.5 * np.random.default_rng(1).normal(size=4000)
-    rounding, near = chances(errors, np.full(4000, 0.5))[:, 0]
+    rounding, near = chances(errors, np.full(4000, 0.5), np.zeros(4000, dtype=np.int64))[:, 0]
     assert rounding == pytest.approx(np.mean(np.abs(errors) <= 0.5), abs=0.01)
     assert near == pytest.approx(np.mean(np.abs(errors) <= 5.5), abs=0.02)
 
@@ -39,3 +39,17 @@ def test_drawn_errors_have_the_variances_of_the_errors() -> None:
     assert drawn.std(axis=-1).mean() == pytest.approx(errors.std(), rel=0.1)
     between = drawn.reshape(200, 40, 10).mean(axis=-1).std(axis=-1).mean()
     assert between == pytest.approx(errors.reshape(40, 10).mean(axis=-1).std(), rel=0.15)
+
+
+def test_countries_that_a_model_knows_well_are_not_recited() -> None:
+    rng = np.random.default_rng(8)
+    country, topic = np.repeat(np.arange(12), 5), np.tile(np.arange(5), 12)
+    half_unit, n_audits, n_recited = np.full(60, 0.5), 60, 0
+    for seed in range(n_audits):
+        published = np.round(rng.uniform(15, 85, 60))
+        sd = np.where(rng.random(12) < 0.25, 3.0, 10.0)[country]
+        ordinary, recalled = np.round(published + sd * rng.normal(size=(2, 60)))
+        names = country.astype(str).tolist(), topic.astype(str).tolist()
+        tests = compare_with_targets(ordinary, recalled, published[None], half_unit, *names, seed=seed, n_resamples=500)
+        n_recited += min(test.adjusted_p_value for test in tests[0]) <= 0.05
+    assert n_recited <= 0.1 * n_audits

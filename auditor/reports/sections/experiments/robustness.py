@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from auditor.metrics.designs.design_matrix import BASE_RUNS
 from auditor.metrics.designs.run_effects import RUN_SOURCE
@@ -103,9 +104,11 @@ def _describe_change(row: RankingChangeRow) -> str:
     test = row.test
     is_first = (test.at_first or 0.0) < 0
     better, other = (test.first, test.second) if is_first else (test.second, test.first)
+    p_value = max(row.change.adjusted_p_value or 0.0, test.order_p_value or 0.0)
+    change = replace(row.change, p_value=None, adjusted_p_value=p_value)
     return (
         f"The ranking of {test.first} and {test.second} changes with the {test.pair.factor}: {better} is closer to "
-        f"people with “{test.pair.first}”, {other} with “{test.pair.second}” ({describe_adjusted_p_value(row.change)})."
+        f"people with “{test.pair.first}”, {other} with “{test.pair.second}” ({describe_adjusted_p_value(change)})."
     )
 
 

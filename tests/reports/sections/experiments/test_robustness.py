@@ -34,7 +34,7 @@ LEVEL_NAMES = {
 MODELS = [f"provider-{name}-70b" for name in ("oak", "ash", "elm", "fir", "yew", "bay", "box", "may")]
 
 
-def build_report(world: RunWorld, n_models: int = 3, seed: int = 0) -> RobustnessReport:
+def build_report(world: RunWorld, n_models: int = 3, seed: int = 0, shift: float = 0.3) -> RobustnessReport:
     sample = world.draw(Design(12, 10), np.random.default_rng(seed))
     runs = [
         DesignRun(
@@ -44,7 +44,7 @@ def build_report(world: RunWorld, n_models: int = 3, seed: int = 0) -> Robustnes
     ]
     scores = [
         DesignScore(
-            model, run, f"country {country}", f"topic {topic}", float(score) - 0.3 if run or country else None,
+            model, run, f"country {country}", f"topic {topic}", float(score) - shift if run or country else None,
             float(truth), "ok" if run or country else "refused",
         )
         for m, model in enumerate(MODELS[:n_models])
@@ -60,7 +60,7 @@ def build_report(world: RunWorld, n_models: int = 3, seed: int = 0) -> Robustnes
 
 @pytest.fixture(scope="module")
 def moved() -> RobustnessReport:
-    return build_report(RunWorld("", {"form": 0.1}, model_shift=0.5, wording_sd=0.1))
+    return build_report(RunWorld("", {"form": 0.1}, model_shift=0.6, wording_sd=0.05), shift=0.0)
 
 
 def test_a_changed_ranking_is_stated_with_both_levels(moved: RobustnessReport) -> None:
