@@ -103,6 +103,13 @@ def load_traces(
     return load_records(db, audit_id, Trace, cells, model=model)
 
 
+def list_models(db: Database, audit_id: int) -> list[str]:
+    """List the names of the models with traces, in order."""
+    c = table_of(Trace).c
+    with db.read() as connection:
+        return sorted(connection.execute(sa.select(c.model).where(c.audit_id == audit_id).distinct()).scalars())
+
+
 def has_hidden_reasoning(db: Database, audit_id: int, model: str) -> bool:
     """Whether a recorded answer of a model to a direct question follows hidden reasoning: tokens, or a tag, say so."""
     trace, answer = table_of(Trace).c, table_of(StoredAnswer).c

@@ -149,7 +149,7 @@ def stand_in_judge() -> ModelSection:
 
 def _build_import_config(db: Database, audit: Audit) -> AuditConfig:
     """Configuration with the defaults and an imported audit's models, whose names are masked in the texts."""
-    names = sorted({model for model, *_ in results.load_mean_scores(db, audit.id)}) or ["unknown"]
+    names = results.list_models(db, audit.id) or ["unknown"]
     models = [ModelSection.model_construct(name=name, model=f"imported/{'-'.join(name.split())}") for name in names]
     return AuditConfig(name="imported", survey=SurveySection(source="imported"), models=models, judges=[])
 

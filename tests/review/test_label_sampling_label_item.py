@@ -114,6 +114,17 @@ def test_an_imported_trace_is_masked_and_shown_like_others(db: Database) -> None
     assert '"verdict": "VALID"' in item.instructions
 
 
+def test_imported_answers_in_words_are_shown_without_their_models(shared_db: Database) -> None:
+    audit = replace(audits.get_audit(shared_db, TASK_AUDIT), config=None)
+    loader = LabelItemLoader(shared_db, audit, "ada")
+    [*units] = trace_units(shared_db, TASK_AUDIT)
+    assert [trace.score for trace in results.load_traces(shared_db, audit.id)] == [None] * len(units)
+    for unit in units:
+        item = loader.load(unit)
+        assert not item.missing
+        assert not re.search("|".join(MODELS), item.material + item.instructions, re.IGNORECASE)
+
+
 def test_a_trace_that_cannot_be_shown_says_why(db: Database) -> None:
     audit = save_review_audit(db, conflicts=1)
     [trace] = results.load_traces(db, audit.id)[:1]
