@@ -119,8 +119,17 @@ MIN_KINDS = 3
 _UNSPACED_LANGUAGES = frozenset({"ja", "zh"})
 _VERDICT_IN_CAPITALS = re.compile(r"(?<![A-Za-z])(?:IN)?VALID(?![A-Za-z])")
 _SENTENCE_ENDS = re.compile(r"[\n.!?;。!?;؟।]+")
-_IGNORED_CHARACTERS = re.compile("[\u00ad\u0640\u064b-\u0652\u200b-\u200f\u2060-\u2064\ufeff]")
-"""Invisible characters, and Arabic marks of vowels, which few texts have."""
+_IGNORED_CHARACTERS = re.compile(
+    "[\u00ad\u034f\u061c\u0640\u064b-\u0652\u115f\u1160\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f"
+    "\ufeff\uffa0\U000e0000-\U000e01ef]"
+)
+"""Invisible characters, of which a judge is shown none, and Arabic marks of vowels, which few texts have."""
+_LATIN_LOOKALIKES = str.maketrans(
+    "аеорсухіјѕһԁӏԛԝАВЕКМНОРСТУХІЈЅοανιρυΑΒΕΖΗΙΚΜΝΟΡΤΥΧ",
+    "aeopcyxijshdlqwABEKMHOPCTYXIJSoavipuABEZHIKMNOPTYX",
+)
+"""Letters of the Cyrillic and the Greek script that look like Latin ones."""
+_LOOKALIKE_SCRIPTS = re.compile("[\u0370-\u052f]")
 _OTHER_LETTER = re.compile(r"[^\W\d_a-zA-Z]")
 """A letter that English lacks."""
 
@@ -182,11 +191,19 @@ def addresses_judge(text: str, language: str) -> bool:
     is_ascii = text.isascii()  # such a text has none of the other characters, for which searches take time
     if not is_ascii:
         text = _IGNORED_CHARACTERS.sub("", unicodedata.normalize("NFKC", text))
+        if _LOOKALIKE_SCRIPTS.search(text):
+            text = re.sub(r"\w+", lambda word: _fold_lookalikes(word[0]), text)
     if "VALID" in text and _VERDICT_IN_CAPITALS.search(text):
         return True
     lower_case = text.lower()
     languages = (language, ENGLISH, *(LANGUAGES if not is_ascii and _OTHER_LETTER.search(text) else ()))
     return any(_load_rule(code).marks(lower_case) for code in dict.fromkeys(languages))
+
+
+def _fold_lookalikes(word: str) -> str:
+    """A word with Latin letters in place of those that look like them, if it has Latin letters, too."""
+    is_mixed = _LOOKALIKE_SCRIPTS.search(word) and re.search("[a-zA-Z]", word)
+    return word.translate(_LATIN_LOOKALIKES) if is_mixed else word
 
 
 @functools.cache
