@@ -111,6 +111,16 @@ def test_two_spellings_are_one_country_only_if_listed(tmp_path: Path) -> None:
     assert import_countries(tmp_path, content, 'countries = { deutschland = "Germany" }') == {"Germany": 0.0}
 
 
+def test_two_codes_of_one_country_are_named_with_their_labels(tmp_path: Path) -> None:
+    (tmp_path / "my.toml").write_text(MAPPING.format(keys=""), encoding="utf-8")
+    labels = {"c": {6.0: "Cabo Verde", 43.0: "Cape Verde"}}
+    pyreadstat.write_sav(
+        pd.DataFrame({"c": [6.0, 43.0], "q": [1.0, 9.0]}), tmp_path / "my.sav", variable_value_labels=labels
+    )
+    with pytest.raises(ImportFileError, match=r"'43 \(Cape Verde\)' and '6 \(Cabo Verde\)' are the same country"):
+        import_survey(tmp_path / "my.sav", tmp_path / "my.toml")
+
+
 @pytest.mark.parametrize("countries", ['{ missing = "NA" }', '{ NA = ["Namibia"] }'])
 def test_a_table_of_countries_that_cannot_be_used_names_the_key(countries: str, tmp_path: Path) -> None:
     path = tmp_path / "my.toml"
