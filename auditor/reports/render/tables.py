@@ -288,7 +288,7 @@ class _CommonValues:
                 i > 0 and column.kind != "bar" and not column.emphasis and all(cell == cells[0] for cell in cells[1:])
             )
             if is_constant and (value := _describe_constant(column, cells[0])) is not None:
-                if cells[0] is None:
+                if cells[0] is None or cells[0] == "":
                     empty += [", ", column.title]
                 else:  # a reason that several columns share is said once
                     is_missing = isinstance(cells[0], Estimate) and cells[0].value is None

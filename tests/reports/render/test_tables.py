@@ -166,6 +166,14 @@ def test_a_reason_that_several_columns_share_stands_once() -> None:
     assert "In all rows: Similarity, Chance not available (there is no encoder), n 60." in caption
 
 
+def test_a_column_of_empty_texts_has_no_value() -> None:
+    columns = [Column("Item", "name"), Column("Question"), Column("Correct answer"), Column("MAE", "estimate")]
+    rows: list[list[Cell]] = [[f"i{i}", "", "not known", Estimate(0.1 * i, 60, 0.0, 0.5)] for i in range(4)]
+    shown = shorten_table(Table("t", "T", "Items.", columns, rows))
+    assert isinstance(shown, Table)
+    assert text_of(shown.caption) == "Items. In all rows: Correct answer not known, n 60. No value: Question."
+
+
 def test_values_that_all_rows_share_are_in_the_caption() -> None:
     columns = [
         Column("Model", "name"),

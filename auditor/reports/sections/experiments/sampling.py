@@ -51,7 +51,7 @@ def build_sampling_document(experiment: SamplingExperiment) -> Document:
         *([_plot_tradeoff(measured, label)] if measured else []),
         _tabulate_settings(experiment, label),
     ]
-    sections = [Section("tradeoff", "Accuracy, stability and cost", blocks)]
+    sections = [Section("tradeoff", "Accuracy, stability and cost", blocks)] if experiment.rows else []
     if experiment.enough:
         sections.insert(0, _build_enough_section(experiment))
     subtitle = pluralize(experiment.cells, "cell")

@@ -53,6 +53,13 @@ def test_the_lead_compares_the_smallest_and_the_largest_setting() -> None:
     assert describe_changes(make_experiment(make_setting(1))) == "Fewer than two settings can be compared."
 
 
+def test_no_table_without_rows_follows_what_is_missing() -> None:
+    document = build_sampling_document(make_experiment(missing={"0": 150}, varied="temperature"))
+    text = render_text(document)
+    assert "temperature = 0 is not available: missing 150 calls." in text
+    assert "Scatter" not in text
+
+
 @pytest.mark.parametrize(
     ("usd", "cost_title", "shown"), [(0.25, "US dollars", "$0.2500"), (None, "Calls", "unknown"), (0.0, "Calls", "$0")]
 )
