@@ -139,6 +139,13 @@ def test_result_lines_of_no_call_in_the_batch_are_ignored(server: BatchServer, s
         assert len(ledger.find_answered_keys(db, server.batches.keys)) == BATCHED_CALLS
 
 
+def test_one_ignored_line_is_named_in_the_singular(server: BatchServer, storage: str) -> None:
+    server.batches.extra = [b"{"]
+    _, notes = run_with_notices(batched(server), storage)
+    notice = "1 line that the provider returned for the batch batch_0 answers none of its questions, and was ignored."
+    assert any(notice in note for note in notes)
+
+
 def rename_ids(content: bytes) -> Reply:
     """The lines of a file under ids that no call has."""
     return Reply(raw=content.replace(b'"custom_id": "', b'"custom_id": "x'))

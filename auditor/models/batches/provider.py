@@ -376,10 +376,11 @@ class BatchProvider(Protocol):
 def iter_json_lines(file: IO[bytes]) -> Iterator[dict[str, Any] | None]:
     """Yield the object in each line of a file; None for a line that is none. At most one line is read at once."""
     while line := file.readline(MAX_RESPONSE_BYTES):
-        if not line.strip():
+        text = line.decode("utf-8", "replace").removeprefix("\ufeff")  # a stray byte or a mark loses no answer
+        if not text.strip():
             continue
         try:
-            parsed_line = json.loads(line.decode("utf-8", "replace"))  # a stray byte in a text loses no answer
+            parsed_line = json.loads(text)
         except (ValueError, RecursionError):
             parsed_line = None
         yield parsed_line if isinstance(parsed_line, dict) else None

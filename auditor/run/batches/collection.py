@@ -305,8 +305,10 @@ def _report_results(
     )
     if lines.n_unmatched:
         manager.notify(
-            f"{lines.n_unmatched} lines that the provider returned for the batch {batch.remote_id} answer none of its "
-            "questions, and were ignored. As many unanswered questions are charged by estimate."
+            f"{pluralize(lines.n_unmatched, 'line')} that the provider returned for the batch {batch.remote_id} "
+            f"{'answers' if lines.n_unmatched == 1 else 'answer'} none of its questions, and "
+            f"{'was' if lines.n_unmatched == 1 else 'were'} ignored. As many unanswered questions are charged by "
+            "estimate."
         )
     if n_missing := lines.count_missing(status, batch):
         manager.notify(

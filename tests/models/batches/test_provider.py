@@ -38,3 +38,8 @@ async def test_a_full_disk_is_named_and_not_taken_for_the_provider(full_file: IO
 def test_a_byte_that_is_not_utf8_loses_no_line() -> None:
     lines = io.BytesIO(b'{"text": "caf\xe9"}\n{"cut": \n')
     assert list(iter_json_lines(lines)) == [{"text": "caf\ufffd"}, None]
+
+
+def test_a_byte_order_mark_loses_no_line() -> None:
+    lines = io.BytesIO(b'\xef\xbb\xbf{"file": 1}\r\n\r\n\xef\xbb\xbf{"file": 2}\n\xef\xbb\xbf\n')
+    assert list(iter_json_lines(lines)) == [{"file": 1}, {"file": 2}]
