@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics.intervals.estimate import CONFIDENCE_LEVEL, BoundedEstimate, Floats, bonferroni_level
-from auditor.metrics.intervals.jackknife_interval import JackknifeInterval
+from auditor.metrics.intervals.jackknife_interval import ROUNDING_ERROR, JackknifeInterval
 from auditor.metrics.intervals.special_functions import find_root, stdtr, stdtrit
 from auditor.metrics.intervals.two_way import UnitLabels, crossed_jackknife, gap_jackknife, paired_jackknife
 from auditor.metrics.people.alignment import BIAS, MAE, PEARSON, Statistic, TwoWayEstimate
@@ -88,7 +88,7 @@ def _find_extreme_scores(low: bytes, high: bytes, truth: bytes) -> ExtremeScores
     """The result of `extreme_correlation_scores`, from the bytes of its arrays."""
     lows, highs, y = map(np.frombuffer, (low, high, truth))
     centred = y - y.mean()
-    if lows.max() <= highs.min() or centred @ centred <= 1e-12:
+    if lows.max() <= highs.min() + ROUNDING_ERROR or centred @ centred <= 1e-12:
         return None
     slopes = centred / np.sqrt(centred @ centred)
     return ExtremeScores(_minimize(lows, highs, slopes), _minimize(lows, highs, -slopes))
@@ -99,14 +99,17 @@ def _minimize(lows: Floats, highs: Floats, slopes: Floats) -> Floats:
     start = np.where(slopes > 0, lows, highs)  # the smallest covariance
     middles = (lows + highs) / 2
     if slopes @ start <= 0:
-        return _solve(start, slopes, lambda k, mean: np.clip(mean - slopes / k, lows, highs))[-1]
-    candidates = _solve(start, slopes, lambda k, mean: np.where(slopes > k * (middles - mean), lows, highs))
+        return _solve(start, slopes, lambda k, mean: np.clip(mean - slopes / k, lows, highs), jumps=False)[-1]
+    candidates = _solve(start, slopes, lambda k, mean: np.where(slopes > k * (middles - mean), lows, highs), jumps=True)
     improved = [_improve_ends(lows, highs, slopes, scores) for scores in candidates]
     return min(improved, key=lambda scores: _correlate(slopes, scores))
 
 
-def _solve(start: Floats, slopes: Floats, scores_at: ScoresForMean) -> list[Floats]:
+def _solve(start: Floats, slopes: Floats, scores_at: ScoresForMean, *, jumps: bool) -> list[Floats]:
     """Find the multiplier k that equals |S| / V of its scores.
+
+    Args:
+        jumps: whether the scores jump as k grows; then no k may solve it.
 
     Returns:
         The starting scores and those next to the solution, since scores at the ends of ranges jump there; for scores
@@ -129,9 +132,12 @@ def _solve(start: Floats, slopes: Floats, scores_at: ScoresForMean) -> list[Floa
         if excess(high) >= 0:
             break
         high += 1.0
-    for _ in range(N_BISECTIONS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if excess(middle) < 0 else (low, middle)
+    if jumps:
+        for _ in range(N_BISECTIONS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if excess(middle) < 0 else (low, middle)
+    else:
+        low = high = find_root(excess, low, high)
     return [start, *(scores for log_k in (low, high) for scores in _scores_with_own_mean(scores_at, log_k))]
 
 

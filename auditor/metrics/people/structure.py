@@ -6,13 +6,15 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics.intervals.estimate import UPPER_QUANTILE, Floats, Tested, complete_cases
 from auditor.metrics.intervals.jackknife_interval import jackknife_variance
 from auditor.metrics.intervals.multiple_testing import intersection_union
 from auditor.metrics.intervals.special_functions import stdtrit
 from auditor.metrics.intervals.two_way import build_two_way_table
+
+Booleans = NDArray[np.bool_]
 
 MIN_COUNTRIES = 12
 MIN_TOPICS = 5
@@ -140,24 +142,20 @@ def _count_near_permutations(
     residuals = x - np.nanmean(x, axis=0)
     if centre_countries:
         residuals = residuals - np.nanmean(residuals, axis=1, keepdims=True)
-    is_missing = np.isnan(residuals)
+    present = ~np.isnan(residuals)
     # Scores move among the countries that have one; the missing ones stay where they are.
-    place = np.argsort(is_missing, axis=0, kind="stable")
+    place = np.argsort(~present, axis=0, kind="stable")
     n_near, n_left = 0, n_permutations
     while n_left > 0:
-        n_batch = min(BATCH_SIZE, n_left)
-        keys = np.where(is_missing, np.inf, rng.random((n_batch, *x.shape)))
+        keys = rng.random((min(BATCH_SIZE, n_left), *x.shape))
+        keys[:, ~present] = np.inf
         order = np.argsort(keys, axis=1)
-        permuted = np.empty_like(keys)
-        np.put_along_axis(
-            permuted,
-            np.broadcast_to(place, order.shape),
-            np.take_along_axis(np.broadcast_to(residuals, order.shape), order, axis=1),
-            axis=1,
-        )
-        squares = _mean_square(_correlations(permuted, centre_countries=centre_countries), target)
+        permuted = np.take_along_axis(residuals[None], order, axis=1)
+        if not present.all():
+            np.put_along_axis(permuted, np.broadcast_to(place, order.shape), permuted.copy(), axis=1)
+        squares = _mean_square(_correlations(permuted, present, centre_countries=centre_countries), target)
         n_near += int((squares <= square + 1e-12).sum())
-        n_left -= n_batch
+        n_left -= len(keys)
     return n_near
 
 
@@ -171,37 +169,47 @@ def _mean_square(first: Floats, second: Floats) -> Floats:
     return np.where(n_pairs > 0, squares.sum(axis=-1) / np.maximum(n_pairs, 1), np.nan)
 
 
-def _correlations(matrices: Floats, *, centre_countries: bool) -> Floats:
+def _correlations(matrices: Floats, present: Booleans | None = None, *, centre_countries: bool) -> Floats:
     """Correlations among topics over countries, shape (m, topics, topics); nan for pairs with too few countries.
 
     Args:
         matrices: shape (m, countries, topics).
+        present: where all matrices have a score, shape (countries, topics); left out if that differs.
         centre_countries: whether each country's mean over topics is taken out before.
     """
-    present = ~np.isnan(matrices)
-    if centre_countries:
-        matrices = matrices - np.nanmean(matrices, axis=2, keepdims=True)
+    if present is None:
+        present = ~np.isnan(matrices)
     if present.all():
+        if centre_countries:
+            matrices = matrices - matrices.mean(axis=2, keepdims=True)
         deviations = matrices - matrices.mean(axis=1, keepdims=True)
         return _normalize(np.swapaxes(deviations, 1, 2) @ deviations)
+    if centre_countries:
+        matrices = matrices - np.nanmean(matrices, axis=2, keepdims=True)
     weights = present.astype(np.float64)
     values = np.where(present, matrices, 0.0)
-    n = np.swapaxes(weights, 1, 2) @ weights
+    transposed = np.swapaxes(values, 1, 2)
+    n = np.swapaxes(weights, -1, -2) @ weights
     safe_n = np.maximum(n, 1.0)
-    sums = np.swapaxes(values, 1, 2) @ weights  # of the first topic, where the second has a score too
-    products = np.swapaxes(values, 1, 2) @ values - sums * np.swapaxes(sums, 1, 2) / safe_n
-    squares = np.swapaxes(values**2, 1, 2) @ weights - sums**2 / safe_n
-    scale = squares * np.swapaxes(squares, 1, 2)
-    is_defined = (n >= MIN_COUNTRIES - 2) & (scale > 1e-18)
-    return np.where(is_defined, products / np.sqrt(np.where(is_defined, scale, 1.0)), np.nan)
+    sums = transposed @ weights  # of the first topic, where the second has a score too
+    products = transposed @ values - sums * np.swapaxes(sums, 1, 2) / safe_n
+    squares = transposed**2 @ weights - sums**2 / safe_n
+    return _divide_by_root(products, squares * np.swapaxes(squares, 1, 2), n >= MIN_COUNTRIES - 2)
 
 
 def _normalize(products: Floats) -> Floats:
     """Correlations from sums of squares and products; nan where a topic does not vary."""
     squares = np.diagonal(products, axis1=1, axis2=2)
-    scale = squares[:, :, None] * squares[:, None, :]
-    is_defined = scale > 1e-18
-    return np.where(is_defined, products / np.sqrt(np.where(is_defined, scale, 1.0)), np.nan)
+    return _divide_by_root(products, squares[:, :, None] * squares[:, None, :], np.True_)
+
+
+def _divide_by_root(products: Floats, scale: Floats, has_enough: Booleans | np.bool_) -> Floats:
+    """Correlations from sums of products and the products of sums of squares; nan where these are 0."""
+    is_defined = has_enough & (scale > 1e-18)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        correlations = products / np.sqrt(scale)
+    correlations[~is_defined] = np.nan
+    return correlations
 
 
 MIN_SHARED_TOPICS = 5

@@ -255,6 +255,8 @@ def test_scores_that_could_all_be_equal_have_no_extremes() -> None:
     truth = np.array([0.0, 0.4, 0.1])
     assert extreme_correlation_scores([-1, 0.2, -1], [1, 0.2, 1], truth) is None
     assert extreme_correlation_scores([-1, 0.2, 0.3], [1, 0.2, 0.3], [0.5, 0.5, 0.5]) is None
+    nearly_equal = np.nextafter(0.2, 1)  # as 0.2 comes out of another number of samples
+    assert extreme_correlation_scores([-1, 0.2, nearly_equal], [1, 0.2, nearly_equal], truth) is None
 
 
 def bound(
