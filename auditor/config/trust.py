@@ -38,6 +38,11 @@ SECRET_PARAM = re.compile(
     re.IGNORECASE,
 )
 """Names of parameters, and of fields in the query of an address, that hold a secret; not `max_token`, for example."""
+KEY_SHAPE = re.compile(
+    r"(?:^|[^\w-])(?:(?:(?:sk|xai|csk|pplx|nvapi|glpat|xox[abprs])-|(?:pk|rk|gsk|hf|r8|fw|tgp|gh[opsu]|github_pat|npm)_)"
+    r"(?=[\w-]{0,80}[0-9])[\w-]{20}|A[KS]IA[0-9A-Z]{16}|AIza[\w-]{35}|eyJ[\w-]{10,500}\.eyJ[\w-]{10})"
+)
+"""Keys of common providers in any text: longer than in `SECRET_VALUE`, since a text has words such as sk-learn, too."""
 REFERENCE = re.compile(r"os\.environ/\w+")
 
 
@@ -62,16 +67,13 @@ def refuse_literal_secrets(model: ModelSection) -> None:
         for name, value in model.params.items()
         if isinstance(value, (Mapping, list)) and not name.lower().endswith("headers")
     }
-    query = dict(parse_qsl(urlsplit(model.api_base or "").query))
+    address = urlsplit(model.api_base or "")
+    query = dict(parse_qsl(address.query))
     for place, fields in (("params", tables), ("the query of api_base", query)):
         if (
             secret := next((path for path, _ in _iter_texts(fields) if SECRET_PARAM.fullmatch(path[-1])), None)
         ) is not None:
-            raise ConfigError(
-                f"model '{model.name}': '{'.'.join(secret)}' in {place} holds a secret.",
-                f'Remove it. Name the variable that holds it in api_key = "{ENV_PREFIX}NAME" or, if the server expects '
-                f'it in another header, in params = {{ extra_headers = {{ "HEADER" = "{ENV_PREFIX}NAME" }} }}.',
-            )
+            raise _literal_secret_error(model, ".".join(secret), place)
     for table, name, value in _iter_headers(model):
         text = value if isinstance(value, str) else ""
         is_reference = table == "extra_headers" and REFERENCE.fullmatch(text) is not None
@@ -82,6 +84,19 @@ def refuse_literal_secrets(model: ModelSection) -> None:
                 "}. Set that variable to the whole value of the header, and run `auditor trust CONFIG` if the model "
                 "has an api_base.",
             )
+    behind_host = {"api_base": address._replace(scheme="", netloc="").geturl()}
+    for place, fields in (("params", model.params), ("the model", behind_host)):
+        if (secret := next((path for path, text in _iter_texts(fields) if KEY_SHAPE.search(text)), None)) is not None:
+            raise _literal_secret_error(model, ".".join(secret), place)
+
+
+def _literal_secret_error(model: ModelSection, setting: str, place: str) -> ConfigError:
+    """Build the error for a secret in a setting, which it does not show."""
+    return ConfigError(
+        f"model '{model.name}': '{setting}' in {place} holds a secret.",
+        f'Remove it. Name the variable that holds it in api_key = "{ENV_PREFIX}NAME" or, if the server expects '
+        f'it in another header, in params = {{ extra_headers = {{ "HEADER" = "{ENV_PREFIX}NAME" }} }}.',
+    )
 
 
 def _iter_texts(node: object, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:

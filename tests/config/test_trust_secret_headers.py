@@ -50,10 +50,15 @@ def test_a_literal_secret_is_refused_and_not_shown(name: str) -> None:
     assert len(LITERAL_SECRETS[name]) < 6 or LITERAL_SECRETS[name] not in str(refused.value)
 
 
+LIKE_A_KEY = f"sk-proj-{SECRET}-0123456789abcdef"
 SECRET_SETTINGS: dict[str, dict[str, Any]] = {
     "extra_query.api-key": {"params": {"extra_query": {"api-key": SECRET}}},
     "extra_body.api_key": {"params": {"extra_body": {"api_key": SECRET}}},
     "extra_body.tools.authorization": {"params": {"extra_body": {"tools": [{"authorization": SECRET}]}}},
+    "user": {"params": {"user": LIKE_A_KEY}},
+    "stop": {"params": {"stop": ["x", LIKE_A_KEY]}},
+    "extra_body.messages.content": {"params": {"extra_body": {"messages": [{"content": f"Key: {LIKE_A_KEY}"}]}}},
+    "api_base": {"api_base": f"https://models.example.org/{LIKE_A_KEY}/v1"},
     "subscription-key": {"api_base": f"https://models.example.org/v1?api-version=1&subscription-key={SECRET}"},
 }
 
@@ -72,10 +77,13 @@ def test_parameters_and_addresses_without_a_secret_are_accepted() -> None:
         "eos_token": "</s>",
         "prompt_cache_key": "audit",
         "tokenizer": "hf-internal-testing/x",
+        "template": "sk-learn and co-operatives of 2024; the task-20-questions-about-10-countries",
         "key": 1,
     }
     section = model(extra_body=body, max_tokens=5, stop=["key"])
-    refuse_literal_secrets(section.model_copy(update={"api_base": "https://models.example.org/chat?api-version=1"}))
+    refuse_literal_secrets(
+        section.model_copy(update={"api_base": "https://sk-gateway-eu-central-1-01.example.org/chat?api-version=1"})
+    )
 
 
 @pytest.mark.parametrize("name", PLAIN_HEADERS)
