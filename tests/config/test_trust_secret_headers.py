@@ -14,7 +14,7 @@ from auditor.config import AuditConfig, ModelSection
 from auditor.config.trust import refuse_literal_secrets, require_trust, required_bindings, secret_header_variables
 from auditor.errors import ConfigError
 from tests.support.audit_configs import KEY_VARIABLE, config
-from tests.support.cli_runner import auditor
+from tests.support.cli_runner import fail
 from tests.support.fake_server import FakeServer, answer, completion
 
 SECRET, VARIABLE = "secret-of-the-second-gate", "GATE_SECRET"
@@ -110,8 +110,7 @@ def test_no_command_that_asks_models_accepts_a_literal_secret(tmp_path: Path, se
     audit = with_header(server.url, "X-Api-Key", "literal-secret-value")
     file.write_text(json.dumps(audit.model_dump(mode="json", exclude_none=True)))
     for command in (["run"], ["run", "--dry-run"], ["estimate"]):
-        refused = auditor(*command, file, "--storage", f"sqlite:///{tmp_path}/a.db")
-        assert (refused.returncode, "holds a secret" in refused.stderr) == (2, True), command
+        refused = fail(*command, file, "--storage", f"sqlite:///{tmp_path}/a.db", code=2, message="holds a secret")
         assert "literal-secret-value" not in refused.stdout + refused.stderr
     assert not list(tmp_path.glob("a.db*"))
     assert server.requests == []

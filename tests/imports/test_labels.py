@@ -260,10 +260,6 @@ def test_label_studio_can_bring_its_own_sample(storage: str) -> None:
     assert [sampled.inclusion for sampled in load(storage)[1]] == [0.2]
 
 
-def break_choice(task: dict[str, Any]) -> None:
-    task["annotations"][0]["result"][0]["value"]["choices"] = ["VALID", "INVALID"]
-
-
 def rename_controls(task: dict[str, Any]) -> None:
     result = task["annotations"][0]["result"]
     result[0]["from_name"] = "first"
@@ -280,7 +276,8 @@ def rename_controls(task: dict[str, Any]) -> None:
          "task 7: an annotation does not name its annotator"),
         (lambda task: task["data"].update(sample=[1]),
          "task 7: 'sample' in the task's data is neither text nor a number"),
-        (break_choice, "task 7: the annotation has no choice for 'verdict', or several choices"),
+        (lambda task: task["annotations"][0]["result"][0]["value"].update(choices=["VALID", "INVALID"]),
+         "task 7: the annotation has no choice for 'verdict', or several choices"),
         (rename_controls,
          "task 7: several questions of the labelling form have choices: first, second. In Label Studio, name the"),
     ],

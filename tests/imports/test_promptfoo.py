@@ -91,12 +91,14 @@ STACK = """Error: {}
         ({"response": {"output": "fine", "finishReason": "end_turn"}}, Outcome.OK),
         ({"response": {"output": "No.", "isRefusal": True}}, Outcome.REFUSED),
         ({"response": {"output": ""}}, Outcome.UNPARSED),
+        ({"response": {"output": ""}, "failureReason": 1}, Outcome.UNPARSED),  # a failed assertion is no failed call
         ({"response": {"output": "fine"}}, Outcome.OK),
     ],
 )
 def test_failures_have_the_outcome_of_their_cause(tmp_path: Path, changes: dict[str, Any], outcome: Outcome) -> None:
     [recorded_answer] = read_promptfoo(write_results(tmp_path / "r.json", make_result(0, **changes)), LogKeys())
     assert (recorded_answer.outcome, recorded_answer.score) == (outcome, None)
+    assert recorded_answer.text == (changes.get("response", {}).get("output") or None)
 
 
 def test_the_overall_score_is_ignored_and_a_requested_named_score_is_used(tmp_path: Path) -> None:
@@ -153,7 +155,9 @@ def test_an_answer_of_an_unknown_column_is_no_model_of_its_own(tmp_path: Path) -
         list(read_promptfoo(write_results(tmp_path / "r.json", *results), LogKeys()))
 
 
-def test_a_score_that_no_result_has_is_an_error(tmp_path: Path, storage: str) -> None:
+def test_a_folder_without_logs_and_a_score_that_no_result_has_are_errors(tmp_path: Path, storage: str) -> None:
+    with pytest.raises(ImportFileError, match="contains no log"):
+        import_traces(tmp_path, survey="wvs7-sample", audit="a", storage=storage)
     file = write_results(tmp_path / "results.json", make_result(0, "SCORE = 0.5", namedScores={"moral": 0.5}))
     with pytest.raises(ImportFileError, match="no answer has a usable score 'morals'"):
         import_traces(file, survey="wvs7-sample", audit="foo", storage=storage, keys=LogKeys(score="morals"))
@@ -191,24 +195,6 @@ def test_an_unusable_file_is_an_error_and_nothing_is_stored(
     assert caught.value.how_to_fix
     with open_database(storage) as db:
         assert audits.find_audit(db, "a") is None
-
-
-def test_a_folder_without_logs_is_refused(tmp_path: Path, storage: str) -> None:
-    with pytest.raises(ImportFileError, match="contains no log"):
-        import_traces(tmp_path, survey="wvs7-sample", audit="a", storage=storage)
-
-
-def test_an_empty_output_with_a_failed_assertion_is_no_failed_call(tmp_path: Path) -> None:
-    result = {
-        "testIdx": 0,
-        "failureReason": 1,
-        "provider": {"id": "p:x"},
-        "response": {"output": ""},
-        "vars": {"country": "Brazil", "topic": "divorce"},
-    }
-    (tmp_path / "results.json").write_text(json.dumps({"evalId": "e", "results": {"results": [result]}}))
-    [answer] = read_promptfoo(tmp_path / "results.json", LogKeys())
-    assert (answer.outcome, answer.text) == (Outcome.UNPARSED, None)
 
 
 def test_characters_that_no_database_accepts_are_escaped_as_in_a_run(tmp_path: Path, storage: str) -> None:

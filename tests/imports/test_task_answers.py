@@ -12,7 +12,6 @@ import pytest
 from auditor.errors import ImportFileError, UsageError
 from auditor.imports.recorded_audits import import_traces
 from auditor.imports.task_answers import ImportedTaskAnswers, import_task_answers
-from auditor.reports.data.report_schema import Report
 from auditor.reports.data.task import TaskReport
 from auditor.reports.output import render_report
 from auditor.run import open_audit
@@ -38,15 +37,10 @@ def import_file(file: Path, storage: str, **options: Any) -> tuple[ImportedTaskA
     """Import a file as the audit `a`; the counts, and the report on the task, in which no survey is mentioned."""
     counts = import_task_answers(file, audit="a", storage=storage, **options)
     report = open_audit("a", storage=storage).report()
-    require_no_survey(report)
-    return counts, known(report.task)
-
-
-def require_no_survey(report: Report) -> None:
-    """The report has no country, topic or score of a survey, and no section about them."""
     text = render_report(report, "markdown")
     assert [word for word in SURVEY_WORDS if word in text.lower()] == []
     assert (report.countries, report.topics, report.alignment, report.audit.cells) == ([], [], [], [])
+    return counts, known(report.task)
 
 
 def test_answers_to_choices(tmp_path: Path, storage: str) -> None:

@@ -52,14 +52,18 @@ async def test_both_sides_are_shown_side_by_side_and_blind(
         assert len(lines) == size[1]
 
 
-async def test_a_decision_reveals_and_is_shown_as_saved_when_it_is(run: Run) -> None:
-    async with open_conflict(run) as driver:
+async def test_a_decision_reveals_and_is_shown_as_saved_and_a_revision_keeps_it(run: Run) -> None:
+    async with open_conflict(run, size=(200, 50)) as driver:
         await driver.press("1")
-        assert "✓ saved: ◀ left answer chosen" in driver.text
-        assert "decided by people" in driver.text
-        for words in ("alder", "birch", "Survey", "survey ◆", "VALID", "is closer"):
+        for words in (
+            "✓ saved: ◀ left answer chosen", "decided by people", "alder", "birch", "Survey", "survey ◆", "VALID",
+            "is closer",
+        ):  # fmt: skip
             assert words in driver.text
         assert [(entry.rating.act, entry.rating.rater) for entry in driver.log] == [(RatingAction.DECIDE, "ada")]
+        await driver.press("2")
+        assert "First decision: left answer chosen. Both are kept." in driver.text
+        assert [entry.rating.shown for entry in driver.log] == ["", "authors,survey,verdicts"]
 
 
 async def test_nothing_is_shown_as_saved_before_it_is_durable(run: Run, db: Database) -> None:
@@ -88,13 +92,6 @@ async def test_leaving_at_once_loses_no_decision(run: Run, db: Database) -> None
         gate.set()
     blocked.result()
     assert len(load_entries(db, audit.id)) == 1
-
-
-async def test_a_revision_keeps_the_first_decision(run: Run) -> None:
-    async with open_conflict(run, size=(200, 50)) as driver:
-        await driver.press("1", "2")
-        assert "First decision: left answer chosen. Both are kept." in driver.text
-        assert [entry.rating.shown for entry in driver.log] == ["", "authors,survey,verdicts"]
 
 
 async def test_notes_flags_views_and_skips_are_stored(run: Run) -> None:
@@ -172,23 +169,34 @@ async def test_differing_words_are_underlined_unless_switched_off(run: Run, db: 
         assert "religious" in underlined_words(driver)
 
 
-async def test_sentences_are_underlined_where_the_wording_differs_everywhere(run: Run, db: Database) -> None:
-    save_texts(
-        db,
-        "Courts handle divorce quietly. Young urban people treat marriage as private business.",
-        "Courts handle every case slowly. Clergy condemn separation, neighbours gossip, families suffer shame.",
-    )
+@pytest.mark.parametrize(
+    ("text", "other_text", "underlined", "note"),
+    [
+        (
+            "Courts handle divorce quietly. Young urban people treat marriage as private business.",
+            "Courts handle every case slowly. Clergy condemn separation, neighbours gossip, families suffer shame.",
+            {"urban", "private", "Clergy", "shame."},
+            "marked by sentence",
+        ),
+        (
+            "Courts handle divorce quietly.",
+            "Clergy condemn separation, families suffer shame.",
+            set(),
+            "no common sentence",
+        ),
+    ],
+    ids=["some sentences are counterparts", "no sentence has a counterpart, so that nothing is underlined"],
+)
+async def test_sentences_are_underlined_where_the_wording_differs_everywhere(
+    run: Run, db: Database, text: str, other_text: str, underlined: set[str], note: str
+) -> None:
+    save_texts(db, text, other_text)
     async with open_conflict(run) as driver:
-        assert {"urban", "private", "Clergy", "shame."} <= underlined_words(driver)
-        assert not {"Courts", "quietly.", "slowly."} & underlined_words(driver), "these sentences are counterparts"
-        assert "marked by sentence" in driver.text
-
-
-async def test_nothing_is_underlined_where_no_sentence_has_a_counterpart(run: Run, db: Database) -> None:
-    save_texts(db, "Courts handle divorce quietly.", "Clergy condemn separation, families suffer shame.")
-    async with open_conflict(run) as driver:
-        assert not underlined_words(driver)
-        assert "no common sentence" in driver.text
+        words = underlined_words(driver)
+        assert underlined <= words
+        assert not {"Courts", "quietly.", "slowly."} & words, "the sentences on courts are counterparts"
+        assert bool(words) is bool(underlined)
+        assert note in driver.text
 
 
 def underlined_words(driver: Driver) -> set[str]:

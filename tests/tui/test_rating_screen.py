@@ -27,7 +27,7 @@ def no_delay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("auditor.tui.rating_screen.DECISION_DELAY_S", 0.0)
 
 
-async def test_the_next_conflict_opens_and_nothing_is_revealed(run: Run) -> None:
+async def test_the_next_conflict_opens_and_the_decided_one_stays_hidden_until_it_is_revealed(run: Run) -> None:
     async with open_conflict(run, open_next=True, size=(200, 50)) as driver:
         first = driver.conflict.conflict_key
         await driver.press("1")
@@ -38,12 +38,6 @@ async def test_the_next_conflict_opens_and_nothing_is_revealed(run: Run) -> None
         assert "VALID" not in driver.text
         [entry] = driver.log
         assert (entry.rating.shown, entry.rating.withheld) == ("", True)
-
-
-async def test_a_decided_conflict_stays_hidden_until_it_is_revealed(run: Run) -> None:
-    async with open_conflict(run, open_next=True, size=(200, 50)) as driver:
-        first = driver.conflict.conflict_key
-        await driver.press("1")
         driver.conflict.open_conflict(first)
         await driver.settle()
         assert "Your decision is saved. v shows authors" in " ".join(driver.text.split())
@@ -193,7 +187,9 @@ async def test_answers_that_a_run_changes_are_shown_before_they_can_be_decided(
         assert driver.log == [], "the new answers have not been visible for long enough"
 
 
-async def test_a_score_previews_what_it_settles_in_the_cell(run: Run, db: Database) -> None:
+async def test_a_score_previews_what_it_settles_in_the_cell_and_can_settle_only_the_open_conflict(
+    run: Run, db: Database
+) -> None:
     save_cell(db)
     async with run(open_next=True, size=(120, 40)) as driver:
         await driver.press("enter", "5", "end", *["backspace"] * 6)
@@ -212,15 +208,11 @@ async def test_a_score_previews_what_it_settles_in_the_cell(run: Run, db: Databa
         await driver.press("u")
         assert driver.messages[-1].endswith("This includes 1 other conflict of the cell.")
         assert "○ open" in driver.text
-
-
-async def test_a_score_can_settle_only_the_open_conflict(run: Run, db: Database) -> None:
-    save_cell(db)
-    async with run(open_next=True) as driver:
+    async with run(rater="grace", open_next=True) as driver:
         await driver.press("enter", "5", *"0.5", "enter")
         assert "Settle the whole cell?" in driver.text
         await driver.press("n")
-        assert len(driver.log) == 1
+        assert [entry.rating.rater for entry in driver.log].count("grace") == 1
 
 
 async def test_the_order_by_effect_shows_its_reason(run: Run) -> None:

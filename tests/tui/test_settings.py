@@ -15,11 +15,9 @@ def write(folder: Path, text: str) -> Path:
     return folder
 
 
-def test_missing_settings_have_defaults(tmp_path: Path) -> None:
+def test_settings_are_loaded_with_defaults_and_a_key_may_be_used_on_two_screens(tmp_path: Path) -> None:
     assert load_review_settings(tmp_path) == ReviewSettings(tmp_path)
-
-
-def test_all_settings_are_loaded(tmp_path: Path) -> None:
+    assert load_review_settings(write(tmp_path, "[keys]\n'queue.people' = 'p'\n'home.people' = 'p'")).keys
     text = 'theme = "nord"\n[keys]\n"conflict.left" = "h"\n"conflict.history" = "H"\n[filters]\nwide = "gap:>1 is:todo"'
     settings = load_review_settings(write(tmp_path, text))
     assert settings.theme == "nord"
@@ -39,8 +37,11 @@ def test_saved_state_is_loaded_again(tmp_path: Path) -> None:
     assert reloaded.theme == LIGHT.name
 
 
-@pytest.mark.parametrize("broken", ["", "{", "[]", '"x"'])
-def test_a_damaged_state_file_is_ignored(tmp_path: Path, broken: str) -> None:
+@pytest.mark.parametrize(
+    "broken",
+    ["", "{", "[]", '"x"', '{"filters": []}', '{"filters": null}', '{"theme": 3}', '{"open_next": "no"}'],
+)
+def test_a_damaged_state_file_and_saved_values_of_another_type_are_ignored(tmp_path: Path, broken: str) -> None:
     (tmp_path / "review-state.json").write_text(broken, encoding="utf-8")
     assert load_review_settings(tmp_path) == ReviewSettings(tmp_path)
 
@@ -62,10 +63,6 @@ def test_invalid_settings_are_explained(tmp_path: Path, text: str, expected: str
     assert expected in str(caught.value)
 
 
-def test_a_key_may_be_used_on_two_screens(tmp_path: Path) -> None:
-    assert load_review_settings(write(tmp_path, "[keys]\n'queue.people' = 'p'\n'home.people' = 'p'")).keys
-
-
 def test_action_ids_are_unique_and_the_state_file_is_json(tmp_path: Path) -> None:
     assert len({action.id for action in ACTIONS}) == len(ACTIONS)
     settings = ReviewSettings(tmp_path)
@@ -85,9 +82,3 @@ def test_two_windows_keep_what_each_of_them_saves(tmp_path: Path) -> None:
     reloaded = load_review_settings(tmp_path)
     assert reloaded.filters == {"wide": "gap:>1.5", "near": "gap:<0.5"}
     assert (reloaded.theme, reloaded.open_next) == (LIGHT.name, False)
-
-
-@pytest.mark.parametrize("state", [{"filters": []}, {"filters": None}, {"theme": 3}, {"open_next": "no"}])
-def test_a_saved_value_of_another_type_is_ignored(tmp_path: Path, state: dict[str, object]) -> None:
-    (tmp_path / "review-state.json").write_text(json.dumps(state), encoding="utf-8")
-    assert load_review_settings(tmp_path) == ReviewSettings(tmp_path)

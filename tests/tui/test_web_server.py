@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import socket
 import sys
@@ -263,11 +262,7 @@ def test_a_port_in_use_is_named(unused_port: int) -> None:
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("textual_serve", "textual_serve.server", "textual_serve.app_service", "auditor.tui.web_server"):
         monkeypatch.delitem(sys.modules, name, raising=False)
-    monkeypatch.setattr(sys, "path", [folder for folder in sys.path if not has_package(folder)])
+    monkeypatch.setattr(sys, "path", [folder for folder in sys.path if not Path(folder, "textual_serve").is_dir()])
     error = run(["review", "--serve"]).exception
     assert isinstance(error, UsageError)
     assert "pip install 'auditor[serve]'" in str(error)
-
-
-def has_package(folder: str) -> bool:
-    return os.path.isdir(os.path.join(folder, "textual_serve"))
