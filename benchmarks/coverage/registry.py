@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 
 from pydantic import BaseModel
 
@@ -489,7 +490,12 @@ def find_reasons(path: str) -> list[str]:
 def _matches(path: str, patterns: tuple[str, ...]) -> bool:
     """Whether a path is one of the patterns; `*` does not match the key of a second interval."""
     return any(
-        re.fullmatch(re.escape(pattern).replace(r"\*", ".*"), path)
-        and (pattern.endswith("ci_low") or not path.endswith("ci_low"))
+        _compile(pattern).fullmatch(path) and (pattern.endswith("ci_low") or not path.endswith("ci_low"))
         for pattern in patterns
     )
+
+
+@cache
+def _compile(pattern: str) -> re.Pattern[str]:
+    """A pattern as a regular expression: there are more of them than the module `re` keeps."""
+    return re.compile(re.escape(pattern).replace(r"\*", ".*"))

@@ -7,6 +7,7 @@ audit, and over items in an audit of a task.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
 from benchmarks.coverage.studies import STUDIES
 
@@ -18,6 +19,7 @@ FIGURES_OVER_ITEMS: Mapping[str, str] = {
 """Figures that are simulated over countries and topics, by the figure that the same function has over items."""
 
 
+@cache
 def list_simulated_kinds(figure: str) -> frozenset[int]:
     """The numbers of kinds of units that are resampled where a figure is simulated."""
     return frozenset(
