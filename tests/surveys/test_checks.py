@@ -90,13 +90,6 @@ def every_pair_alike(names: tuple[str, ...], kind: str) -> Iterator[str]:
             yield f"the {kind} '{one}' and '{other}' have similar spelling. Are they the same?"
 
 
-def few_scores(survey: Survey, kind: str, place: int) -> list[str]:
-    """The countries, or topics, with a score in fewer than half as many cells as the fullest, counted one by one."""
-    names = survey.countries if place == 0 else survey.topics
-    have = {name: sum(1 for cell in survey.scores if cell[place] == name) for name in names}
-    return [name for name in names if have[name] < 0.5 * max(have.values(), default=0)]
-
-
 def respelt(name: str, rng: random.Random) -> str:
     letters = list(name)
     for _ in range(rng.randint(0, 1 + len(letters) // 10)):
@@ -131,8 +124,9 @@ def check_random_survey(seed: int) -> None:
     lines = list_findings(odd)
     expected = [*every_pair_alike(odd.topics, "topics"), *every_pair_alike(odd.countries, "countries")]
     assert [line for line in lines if "have similar spelling" in line] == expected, seed
-    for kind, place in (("country", 0), ("topic", 1)):
-        few = few_scores(odd, kind, place)
+    for kind, place, names in (("country", 0, odd.countries), ("topic", 1, odd.topics)):
+        have = {name: sum(1 for cell in odd.scores if cell[place] == name) for name in names}
+        few = [name for name in names if have[name] < 0.5 * max(have.values(), default=0)]
         line = (
             f"{checks._format_names(few)}: the {kind} has scores in fewer than half as many cells as the "
             "one with the most."
