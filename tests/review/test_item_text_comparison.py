@@ -1,28 +1,23 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, strategies as st
 
 from auditor.review.item import DifferenceUnit, TextDifference, find_differences, find_unique_words
 
 
-def unique_words(text: str, other: str) -> list[str]:
-    return [text[start:stop] for start, stop in find_unique_words(text, other)]
-
-
-def test_words_of_one_side_only_are_found_whatever_their_case_or_number() -> None:
-    assert unique_words("Courts tolerate Divorces today.", "the court forbids divorce") == ["tolerate", "today"]
-
-
-def test_short_words_of_grammar_are_left_out_but_figures_are_not() -> None:
-    assert unique_words("it is 62 of all", "that was at a") == ["62"]
-
-
-def test_scripts_without_case_have_no_short_words() -> None:
-    assert unique_words("离婚 合法", "离婚 违法") == ["合法"]
-
-
-def test_equal_texts_do_not_differ() -> None:
-    assert unique_words("one and the same", "one and the same") == []
+@pytest.mark.parametrize(
+    ("text", "other", "words"),
+    [
+        ("Courts tolerate Divorces today.", "the court forbids divorce", ["tolerate", "today"]),
+        ("it is 62 of all", "that was at a", ["62"]),
+        ("离婚 合法", "离婚 违法", ["合法"]),
+        ("one and the same", "one and the same", []),
+    ],
+    ids=["whatever their case or number", "no short words, but figures", "scripts without case", "equal texts"],
+)
+def test_words_of_one_side_only_are_found(text: str, other: str, words: list[str]) -> None:
+    assert [text[start:stop] for start, stop in find_unique_words(text, other)] == words
 
 
 @given(st.text(), st.text())
@@ -52,12 +47,9 @@ def test_texts_that_share_few_words_are_compared_by_sentences() -> None:
     ]
 
 
-def test_nothing_is_marked_if_no_sentence_has_a_counterpart() -> None:
+def test_nothing_is_marked_if_no_sentence_has_a_counterpart_or_a_text_is_empty() -> None:
     assert find_differences("Courts allow divorce.", "Priests preach sermons.") == TextDifference(
         [], DifferenceUnit.ENTIRE_TEXT
     )
-
-
-def test_an_empty_text_has_no_difference() -> None:
     assert find_differences("", "Courts allow divorce.").spans == []
     assert find_differences("Courts allow.", "").unit is DifferenceUnit.WORDS

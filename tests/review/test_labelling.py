@@ -128,15 +128,14 @@ def test_a_draw_that_is_not_possible(
     assert labels.load_draw(db, audit.id, LabelKind.TRACE) is None
 
 
-def test_an_audit_without_the_kind_says_what_is_missing(db: Database, audit: Audit) -> None:
-    with pytest.raises(ReviewError, match="has no comparison to label"):
-        draw_label_sample(db, audit, LabelKind("comparison"), 20)
-
-
-def test_failed_traces_are_not_drawn(db: Database, audit: Audit) -> None:
+def test_failed_traces_are_not_drawn_and_an_audit_without_the_kind_says_what_is_missing(
+    db: Database, audit: Audit
+) -> None:
     failed = replace(results.load_traces(db, audit.id)[0], outcome=Outcome.TRUNCATED, score=None)
     save_records(db, audit.id, [failed])
     assert draw_label_sample(db, audit, LabelKind.TRACE, 500).n_population == 179
+    with pytest.raises(ReviewError, match="has no comparison to label"):
+        draw_label_sample(db, audit, LabelKind("comparison"), 20)
 
 
 def test_verdicts_that_come_later_do_not_change_the_strata(db: Database, drawn: Audit) -> None:
@@ -244,18 +243,7 @@ def test_labels_are_made_in_the_order_of_the_draw_but_for_skipped_units(db: Data
     assert label_all(start(db, drawn)) == sample
 
 
-def test_a_saved_label_is_loaded_with_what_was_shown(db: Database, drawn: Audit) -> None:
-    session = start(db, drawn)
-    sampled = known(session.next_unit())
-    aspects = {"cultural_accuracy": True, "score_fit": False}
-    session.save(sampled.unit, INVALID, aspects, duration_s=3.25, text_hash="ab" * 32, note="odd")
-    (label,) = labels.load_labels(db, drawn.id, LabelKind.TRACE)
-    assert (label.value, label.aspects, label.duration_s) == (INVALID, aspects, 3.25)
-    assert (label.rater, label.note, label.text_hash, label.source) == ("ada", "odd", "ab" * 32, "review")
-    assert session.find_label(sampled.unit) == label
-
-
-def test_unknown_values_and_aspects_are_refused(db: Database, drawn: Audit) -> None:
+def test_unknown_values_are_refused_and_a_saved_label_is_loaded_with_what_was_shown(db: Database, drawn: Audit) -> None:
     session = start(db, drawn)
     unit = load_label_sample(db, drawn)[0].unit
     with pytest.raises(ValueError, match="cannot be 'yes'"):
@@ -265,6 +253,13 @@ def test_unknown_values_and_aspects_are_refused(db: Database, drawn: Audit) -> N
     with pytest.raises(StorageError, match="not saved: the audit has no such trace any more"):
         session.save(unit._replace(parts=("alder", "Egypt", "divorce", "99")), VALID)
     assert labels.load_entries(db, drawn.id) == []
+    sampled = known(session.next_unit())
+    aspects = {"cultural_accuracy": True, "score_fit": False}
+    session.save(sampled.unit, INVALID, aspects, duration_s=3.25, text_hash="ab" * 32, note="odd")
+    (label,) = labels.load_labels(db, drawn.id, LabelKind.TRACE)
+    assert (label.value, label.aspects, label.duration_s) == (INVALID, aspects, 3.25)
+    assert (label.rater, label.note, label.text_hash, label.source) == ("ada", "odd", "ab" * 32, "review")
+    assert session.find_label(sampled.unit) == label
 
 
 def test_undo_returns_the_labels_one_by_one(db: Database, drawn: Audit) -> None:
@@ -338,11 +333,6 @@ def sampled_audit(db: Database, audit: Audit) -> Audit:
     return audit
 
 
-def open_state(db: Database, sampled_audit: Audit) -> LabelState:
-    draw = known(labels.load_draw(db, sampled_audit.id, LabelKind.TRACE))
-    return LabelState(db, sampled_audit.id, LabelKind.TRACE, labels.load_sampled_contents(db, draw))
-
-
 def list_labels(state: LabelState, sessions: list[LabellingSession]) -> set[tuple[Any, ...]]:
     """The labels that a state has, by rater and by unit."""
     by_rater = {
@@ -361,7 +351,8 @@ def list_labels(state: LabelState, sessions: list[LabellingSession]) -> set[tupl
 
 def test_the_state_equals_the_log_of_several_raters(db: Database, sampled_audit: Audit) -> None:
     sessions = [LabellingSession(db, sampled_audit, rater, second_rater_share=1) for rater in ("ada", "ben", "cleo")]
-    state = open_state(db, sampled_audit)
+    draw = known(labels.load_draw(db, sampled_audit.id, LabelKind.TRACE))
+    state = LabelState(db, sampled_audit.id, LabelKind.TRACE, labels.load_sampled_contents(db, draw))
     chance = random.Random(26)
     for _ in range(150):
         session = chance.choice(sessions)
@@ -417,13 +408,6 @@ def counted_steps() -> Iterator[list[int]]:
         event.remove(Engine, "before_cursor_execute", start_query)
 
 
-def append_rows(db: Database, sampled_audit: Audit, rater: str, n: int) -> None:
-    """Append labels of the last sampled unit."""
-    unit = labels.load_label_sample(db, sampled_audit.id, LabelKind.TRACE)[-1].unit
-    label = Label(unit, rater, VALID, datetime.now(UTC))
-    labels.append_labels(db, sampled_audit.id, [label] * n)
-
-
 def press_label(queue: LabelQueue) -> None:
     opened = known(queue.load_next())
     queue.save_value(opened, VALID)
@@ -442,10 +426,11 @@ def test_a_key_press_costs_as_much_after_many_labels_as_after_few(
     db: Database, sampled_audit: Audit, press: Callable[[LabelQueue], None]
 ) -> None:
     queue = LabelQueue(LabellingSession(db, sampled_audit, "ada"))
+    last_unit = labels.load_label_sample(db, sampled_audit.id, LabelKind.TRACE)[-1].unit
     costs = []
     for n_more in (0, 300):
         for rater in ("ada", "ben"):
-            append_rows(db, sampled_audit, rater, n_more)
+            labels.append_labels(db, sampled_audit.id, [Label(last_unit, rater, VALID, datetime.now(UTC))] * n_more)
         for _ in range(3):
             press_label(queue)
         with counted_steps() as counts:

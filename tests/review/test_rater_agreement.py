@@ -133,12 +133,18 @@ def judged_side(share: float, is_correct: bool, judge: str = "cedar") -> JudgedS
     return JudgedSide(judge, Cell("Egypt", f"topic {next(CELLS)}"), share, is_correct)
 
 
-def test_a_judge_who_is_right_three_times_in_four() -> None:
+def test_a_judge_is_calibrated_by_how_often_people_agree() -> None:
     judged_sides = [judged_side(1.0, True)] * 9 + [judged_side(0.0, True)] * 3 + [judged_side(0.5, False)] * 2
     (calibration,) = calibrate_judges(judged_sides)
     assert (calibration.raw_agreement.value, calibration.raw_agreement.n, calibration.n_tied) == (0.75, 12, 2)
     assert calibration.weight == pytest.approx(log((10 / 14) / (4 / 14)))
     assert "30" in known(calibration.calibration.reason)
+    judged_sides = [judged_side(1.0, i % 10 != 0) for i in range(40)] + [
+        judged_side(0.0, i % 4 == 0) for i in range(40)
+    ]
+    (calibration,) = calibrate_judges(judged_sides)
+    assert calibration.calibration.predict([0.0, 1.0]) == pytest.approx([0.25, 0.9])
+    assert calibration.calibration.error_after.value is not None
 
 
 def test_intervals_are_over_countries_and_topics() -> None:
@@ -171,15 +177,6 @@ def test_weights_are_one_on_average_and_never_negative() -> None:
     assert compute_judge_weights(calibrate_judges(bad_sides)) == {"bad": 0.0}
 
 
-def test_calibration_maps_shares_to_how_often_people_agree() -> None:
-    judged_sides = [judged_side(1.0, i % 10 != 0) for i in range(40)] + [
-        judged_side(0.0, i % 4 == 0) for i in range(40)
-    ]
-    (calibration,) = calibrate_judges(judged_sides)
-    assert calibration.calibration.predict([0.0, 1.0]) == pytest.approx([0.25, 0.9])
-    assert calibration.calibration.error_after.value is not None
-
-
 @pytest.mark.parametrize(
     ("decisions", "expected"),
     [([L], L), ([L, L], L), ([L, R], None), ([L, R, R], R), ([L, R, B], None), ([L, L, R, R], None), ([], None)],
@@ -203,7 +200,7 @@ def test_kappa_is_fleiss_kappa_over_items_of_at_least_two_raters() -> None:
     assert pair.kappa.value == agreement.kappa.value
 
 
-def test_three_raters_with_missing_decisions() -> None:
+def test_agreement_leaves_out_missing_decisions_and_has_a_reason_without_two_raters() -> None:
     rows = [{"ada": L, "grace": L, "mary": R}, {"ada": R, "mary": R}, {"grace": B, "mary": N}, {"ada": N, "grace": N}]
     agreement = compute_rater_agreement(blind_decisions(*rows))
     table = np.array([[2, 1, 0, 0], [0, 2, 0, 0], [0, 0, 1, 1], [0, 0, 0, 2]])
@@ -213,9 +210,6 @@ def test_three_raters_with_missing_decisions() -> None:
         ("ada", "mary"): 2,
         ("grace", "mary"): 2,
     }
-
-
-def test_no_rater_and_one_rater_have_no_agreement_with_a_reason() -> None:
     assert compute_rater_agreement({}).kappa.reason is not None
     agreement = compute_rater_agreement(blind_decisions({"ada": L}, {"ada": R}))
     assert agreement.kappa.value is None
@@ -252,27 +246,25 @@ def test_decisions_on_changed_scores_do_not_count(db: Database) -> None:
     assert list(load_blind_decisions(db, audit.id)) == [ConflictKey(*unchanged.cell, unchanged.left, unchanged.right)]
 
 
-def test_raters_whose_custom_scores_have_opposite_signs_do_not_agree(db: Database) -> None:
+@pytest.mark.parametrize(
+    ("ada", "grace", "agreement"),
+    [
+        ((0.8, 0.8, -0.4, 0.0), (-0.8, 0.3, -0.1, 0.2), 0.75),
+        ((0.0, 0.0), (0.4, 0.0), 1.0),
+        ((0.0, 0.0), (-0.4, 0.0), 1.0),
+    ],
+)
+def test_custom_scores_agree_if_their_signs_do_and_0_agrees_with_both(
+    db: Database, ada: tuple[float, ...], grace: tuple[float, ...], agreement: float
+) -> None:
     audit = save_review_audit(db)
-    keys = list(ReviewSession(db, audit, "ada").conflict_keys())[:4]
-    for rater, scores in {"ada": (0.8, 0.8, -0.4, 0.0), "grace": (-0.8, 0.3, -0.1, 0.2)}.items():
+    keys = list(ReviewSession(db, audit, "ada").conflict_keys())[: len(ada)]
+    for rater, scores in (("ada", ada), ("grace", grace)):
         session = ReviewSession(db, audit, rater)
         for k, score in zip(keys, scores, strict=True):
             session.decide(session.load_item(k), Decision.SCORE, score=score, withhold=True)
     [pair] = compute_rater_agreement(categorize_ratings(load_blind_ratings(db, audit.id))).pairs
-    assert (pair.raw_agreement.value, pair.raw_agreement.n) == (0.75, 4)
-
-
-@pytest.mark.parametrize("sign", [1, -1])
-def test_a_custom_score_of_0_agrees_with_both_signs(db: Database, sign: int) -> None:
-    audit = save_review_audit(db)
-    keys = list(ReviewSession(db, audit, "ada").conflict_keys())[:2]
-    for rater, scores in {"ada": (0.0, 0.0), "grace": (0.4, 0.0)}.items():
-        session = ReviewSession(db, audit, rater)
-        for k, score in zip(keys, scores, strict=True):
-            session.decide(session.load_item(k), Decision.SCORE, score=sign * score, withhold=True)
-    [pair] = compute_rater_agreement(categorize_ratings(load_blind_ratings(db, audit.id))).pairs
-    assert (pair.raw_agreement.value, pair.raw_agreement.n) == (1.0, 2)
+    assert (pair.raw_agreement.value, pair.raw_agreement.n) == (agreement, len(ada))
 
 
 def test_a_decision_without_a_score_has_one_category_whatever_scores_others_gave(db: Database) -> None:
