@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -46,6 +46,16 @@ def survey_of(truth: Mapping[tuple[str, str], float | None]) -> Survey:
     )  # fmt: skip
 
 
+def save_rows(db: Database, survey: Survey, rows: Iterable[CellScore], name: str = "a") -> ReportSource:
+    """Save rows of scores as a finished audit of imported ones, and load what the report of it is built from."""
+    audit = audits.save_audit(
+        db, name=name, config=None, config_hash=None, survey=survey, environment={"auditor": "0.1.0"}
+    )
+    save_records(db, audit.id, list(rows))
+    audits.set_stage(db, audit.id, audits.FINISHED)
+    return load_source(db, name)
+
+
 def save_scores(
     db: Database,
     truth: Mapping[tuple[str, str], float | None],
@@ -54,16 +64,11 @@ def save_scores(
     name: str = "imported",
 ) -> ReportSource:
     """Save imported scores, keyed by (model, country, topic), and load what the report of their audit is built from."""
-    audit = audits.save_audit(
-        db, name=name, config=None, config_hash=None, survey=survey_of(truth), environment={"auditor": "0.1.0"}
-    )
     rows = [
         CellScore(model, Cell(country, topic), method, score, n_ok=int(score is not None), n_planned=1)
         for (model, country, topic), score in scores.items()
     ]
-    save_records(db, audit.id, rows)
-    audits.set_stage(db, audit.id, audits.FINISHED)
-    return load_source(db, name)
+    return save_rows(db, survey_of(truth), rows, name)
 
 
 def import_scores(

@@ -24,11 +24,9 @@ from auditor.reports.output import render_report
 from auditor.reports.report_files import render_junit, render_paper_files
 from auditor.reports.sections.agreement_words import classify_alignment, describe_alignment
 from auditor.reports.sections.weaknesses import list_weaknesses
-from auditor.storage import audits
 from auditor.storage.database import Database, open_database
-from auditor.storage.records import save_records
 from auditor.surveys import group_countries
-from tests.reports.conftest import import_scores, survey_of
+from tests.reports.conftest import import_scores, save_rows, survey_of
 from tests.support.known import known
 
 KEYS = [
@@ -185,7 +183,6 @@ def build_regional_report(db: Database, grouping: str, worse_region: str = "", m
     truth = {(name, f"topic {t}"): float(rng.uniform(-0.5, 0.5)) for name in names.split(",") for t in "abcdefgh"}
     survey = group_countries(replace(survey_of(truth), grouping=None), grouping)
     regions = known(survey.grouping).region_by_country
-    audit = audits.save_audit(db, name="a", config=None, config_hash=None, survey=survey, environment={"auditor": "0"})
     errors = {
         c: 0.1 * float(rng.normal()) * (4 if regions.get(c.country) == worse_region else 1) for c in survey.scores
     }
@@ -195,9 +192,7 @@ def build_regional_report(db: Database, grouping: str, worse_region: str = "", m
         else CellScore("m", cell, "direct", None, n_ok=0, n_planned=1)
         for cell, score in survey.scores.items()
     ]
-    save_records(db, audit.id, rows)
-    audits.set_stage(db, audit.id, audits.FINISHED)
-    return build_report(db, "a")
+    return build_report(db, save_rows(db, survey, rows).audit.name)
 
 
 def test_the_largest_gap_of_several_groups_is_reported(db: Database) -> None:

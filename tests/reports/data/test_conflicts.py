@@ -15,11 +15,11 @@ from auditor.reports.data.report_schema import Report
 from auditor.reports.data.report_source import load_source
 from auditor.reports.output import render_report
 from auditor.reports.sections.conflicts import describe_conflicts
-from auditor.storage import audits, results
+from auditor.storage import results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
-from auditor.storage.records import save_records
 from auditor.tasks import survey_from_task
+from tests.reports.conftest import save_rows
 from tests.support.known import known
 from tests.support.report_changes import change
 from tests.support.synthetic_audit import populate
@@ -55,16 +55,13 @@ def test_the_quoted_reasoning_is_of_the_sample_nearest_to_the_score(
             assert min(abs((trace.score or 0.0) - (side.score or 0.0)) for trace in quoted_traces) == nearest
 
 
-def test_conflicts_of_a_cell_count_as_one_case() -> None:
+def test_cases_of_one_cell_count_as_one_and_those_of_a_task_are_over_items() -> None:
     cells = [Cell(f"c{i % 6}", f"t{i % 5}") for i in range(30)]
     is_hit = [i % 2 == 0 for i in range(30)]
     share = share_by_cell(cells * 10, is_hit * 10)
     exact = binomtest(15, 30).proportion_ci(0.95, "exact")
     assert (share.value, share.n) == (0.5, 300)
     assert (share.cells_ci_low, share.cells_ci_high) == pytest.approx((exact.low, exact.high))
-
-
-def test_cases_of_a_task_are_over_items() -> None:
     cells = [Cell("", f"item {i}") for i in range(12)]
     assert share_by_cell(cells, [i < 6 for i in range(12)]).resampled == ("item",)
     assert share_by_cell([], []).reason == "nothing to count"
@@ -90,15 +87,13 @@ def test_conflicts_within_sampling_noise_are_reported(db: Database, report: Repo
 def test_the_third_quartile_of_a_task_is_of_the_scores_of_its_answers(db: Database) -> None:
     items = {name: TaskItem(name, "How good is it?") for name in "pqr"}
     survey = survey_from_task(Task("items.csv", AnswerKind.SCORE, "", range=(0, 10), items=items))
-    audit = audits.save_audit(db, name="task", config=None, config_hash=None, survey=survey, environment={})
     scores = {"alder": (0.0, 0.2, -0.4), "birch": (0.1, 0.6, 0.4)}
     rows = [
         CellScore(model, item.cell, "direct", score)
         for model, model_scores in scores.items()
         for item, score in zip(items.values(), model_scores, strict=True)
     ]
-    save_records(db, audit.id, rows)
-    quartile = compute_third_quartile(load_source(db, "task"))
+    quartile = compute_third_quartile(save_rows(db, survey, rows))
     assert quartile.value == pytest.approx(np.quantile([0.1, 0.4, 0.8], 0.75))
     assert quartile.n == 3
 
@@ -106,8 +101,7 @@ def test_the_third_quartile_of_a_task_is_of_the_scores_of_its_answers(db: Databa
 def test_without_judges_the_settled_shares_are_missing(db: Database, report: Report) -> None:
     audit = populate(db)
     source = load_source(db, audit.name)
-    assert source.config is not None
-    source = replace(source, config=source.config.model_copy(update={"judges": []}))
+    source = replace(source, config=change(known(source.config), judges=[]))
     conflicts = build_conflicts_report(db, source)
     assert (conflicts.settled.value, conflicts.settled.reason) == (None, "the audit has no judges")
     assert known(conflicts.by_cell).cells

@@ -126,7 +126,10 @@ def test_calls_that_did_not_return_are_in_the_chain_from_the_next_run_on(db: Dat
     asyncio.run(ledger.record_dispatch(db, "killed", audit.id, call))
     verification = verify_audit(db, "scripted")
     assert (verification.uncovered, verification.records.breaks) == ({"dispatch": 1}, [])
-    save_again(db, audit)
+    audits.save_audit(  # what a run of an unchanged configuration does first
+        db, name=audit.name, config=audit.config, config_hash=audit.config_hash,
+        survey=audits.load_audit_survey(db, audit), environment={},
+    )  # fmt: skip
     assert verify_audit(db, "scripted").uncovered == {}
     execute(db, "UPDATE dispatch SET purpose = 'review'")
     assert [b.problem for b in verify_audit(db, "scripted").records.breaks] == ["is not as it was written"]
@@ -134,11 +137,3 @@ def test_calls_that_did_not_return_are_in_the_chain_from_the_next_run_on(db: Dat
     assert [(b.record_kind, b.problem) for b in verify_audit(db, "scripted").records.breaks] == [
         ("dispatch", "is gone")
     ]
-
-
-def save_again(db: Database, audit: audits.Audit) -> None:
-    """What a run of an unchanged configuration does first."""
-    audits.save_audit(
-        db, name=audit.name, config=audit.config, config_hash=audit.config_hash,
-        survey=audits.load_audit_survey(db, audit), environment={},
-    )  # fmt: skip

@@ -109,12 +109,12 @@ def test_a_conflict_is_described_by_its_votes_and_by_who_settled_it(report: Repo
         "People’s score is +0.25. The models’ scores differ by 1.10. Of 3 assigned judges, 2 voted for a and 1 for b. "
         "The difference is within the sampling noise. Status: open."
     )
-    settled = row.model_copy(update={"state": "majority", "winner": "a", "within_noise": False, "survey": None})
+    settled = change(row, state="majority", winner="a", within_noise=False, survey=None)
     assert text_of(describe_conflict(settled)).startswith("People there were not asked.")
     assert text_of(describe_conflict(settled)).endswith("1 for b. Status: settled by judges, for a.")
-    decided = row.model_copy(update={"decision": "neither", "raters": ["ann", "bob"], "seats": 0})
+    decided = change(row, decision="neither", raters=["ann", "bob"], seats=0)
     assert text_of(describe_conflict(decided)).endswith("No judge voted. ann, bob decided: neither is right.")
-    item = row.model_copy(update={"country": "", "truth": "B"})
+    item = change(row, country="", truth="B")
     assert text_of(describe_conflict(item)).startswith("The correct answer is “B”.")
 
 

@@ -48,7 +48,7 @@ def label(report: Report, source: ReportSource, **settings: Any) -> Report:
     """The report with planted labels."""
     truth = plant_truth(source.votes, settings.pop("error_rate", 0.1))
     labelled = replace(source, label_records=plant_labels(source.votes, truth, **settings))
-    return report.model_copy(update={"judge_quality": build_judge_quality(labelled)})
+    return change(report, judge_quality=build_judge_quality(labelled))
 
 
 @pytest.fixture(scope="module")
@@ -61,15 +61,12 @@ def section_of(report: Report) -> Section:
     return known(build_judge_quality_section(report))
 
 
-def test_without_labels_one_line_names_the_command(report: Report) -> None:
+def test_without_usable_labels_one_line_names_the_command(report: Report, source: ReportSource) -> None:
     assert build_judge_quality_section(report) is None
     n = known(report.judge_quality).suggested_labels
     line = text_of(suggest_labels(report))
     assert f"auditor review population --sample {n}" in line
     assert line in text_of(build_panel_section(report))
-
-
-def test_labels_that_are_all_unsure_are_not_passed_over(report: Report, source: ReportSource) -> None:
     labelled = label(report, source, n_each=10, unsure_share=1.0)
     n = known(labelled.judge_quality).unsure
     assert n > 0
@@ -81,7 +78,7 @@ def test_labels_that_are_all_unsure_are_not_passed_over(report: Report, source: 
 def test_few_labels_are_counted_in_one_line_with_the_command(report: Report, source: ReportSource) -> None:
     full = plant_labels(source.votes, plant_truth(source.votes, 0.1))
     few = replace(source, label_records=replace(full, labels=full.labels[:3]))
-    labelled = report.model_copy(update={"judge_quality": build_judge_quality(few)})
+    labelled = change(report, judge_quality=build_judge_quality(few))
     n = max(known(labelled.judge_quality).suggested_labels, known(labelled.judge_quality).sampled)
     [block] = section_of(labelled).blocks
     line = text_of(block)
@@ -200,7 +197,7 @@ def test_no_shortfall_is_listed_from_verdicts_that_are_no_better_than_chance(
     row = Shortfall(model="alder", method="direct", threshold="valid share", topic=None, figure=figure)
     low = ShortfallsReport(compared=1, rows=[row])
     for error_rate, is_listed in ((0.05, True), (0.55, False)):
-        labelled = label(report, source, error_rate=error_rate, n_each=60).model_copy(update={"shortfalls": low})
+        labelled = change(label(report, source, error_rate=error_rate, n_each=60), shortfalls=low)
         assert any("verdicts are VALID" in text for text in list_weaknesses(labelled)) is is_listed
 
 

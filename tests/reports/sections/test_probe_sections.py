@@ -42,7 +42,7 @@ def say(*headlines: tuple[str, float | None], monkeypatch: pytest.MonkeyPatch, r
     for number, (sentence, p_value) in enumerate(headlines):
         probe = make_probe(Headline(sentence, p_value))
         monkeypatch.setitem(installed_probes._LOADED, f"p{number}", probe)
-    return report.model_copy(update={"probes": {f"p{number}": Figures() for number in range(len(headlines))}})
+    return change(report, probes={f"p{number}": Figures() for number in range(len(headlines))})
 
 
 def make_probe(headline: object) -> InstalledProbe:
@@ -67,22 +67,20 @@ def test_sentences_of_all_probes_are_one_family(monkeypatch: pytest.MonkeyPatch,
 
 
 def test_the_claim_of_a_built_in_probe_is_one_of_them(monkeypatch: pytest.MonkeyPatch, report: Report) -> None:
-    no_order = make_distribution_row(NOT_ASKED).model_copy(
-        update={"variance_ratio": Estimate(0.4, 40, 0.0, 0.8)}  # p = 0.013 of a ratio of 1
-    )
-    changed = report.model_copy(update={"distribution": make_distribution(no_order)})
+    no_order = change(make_distribution_row(NOT_ASKED), variance_ratio=Estimate(0.4, 40, 0.0, 0.8))
+    changed = change(report, distribution=make_distribution(no_order))
     assert "too alike" in text_of(build_summary_section(changed))
     others = [("One.", 0.03), ("Two.", 0.03), ("Three.", 0.03)]
     assert "too alike" not in text_of(build_summary_section(say(*others, monkeypatch=monkeypatch, report=changed)))
 
 
 def test_page_one_of_probes_alone_leads_with_what_they_found(monkeypatch: pytest.MonkeyPatch, report: Report) -> None:
-    coverage = report.coverage.model_copy(update={"total": []})
-    only_probes = report.model_copy(update={"alignment": [], "coverage": coverage})
+    coverage = change(report.coverage, total=[])
+    only_probes = change(report, alignment=[], coverage=coverage)
     probe = make_probe(Headline("It recites.", 0.001, is_caution=True))
     monkeypatch.setitem(installed_probes._LOADED, "p", probe)
     spoken = say(("One.", 0.001), ("Two.", 0.4), monkeypatch=monkeypatch, report=only_probes)
-    spoken = spoken.model_copy(update={"probes": {**spoken.probes, "p": Figures()}})
+    spoken = change(spoken, probes={**spoken.probes, "p": Figures()})
     section = build_summary_section(spoken)
     assert section.title == "What did the audit find?"
     [lead, *_] = section.blocks
@@ -94,7 +92,7 @@ def test_page_one_of_probes_alone_leads_with_what_they_found(monkeypatch: pytest
     assert "Each model was asked" not in text
     silent = say(("Two.", 0.4), monkeypatch=monkeypatch, report=only_probes)
     assert NO_PROBE_FINDING in text_of(build_summary_section(silent).blocks[0])
-    planned = spoken.model_copy(update={"coverage": report.coverage})
+    planned = change(spoken, coverage=report.coverage)
     assert "Agreement with people is not available" in text_of(build_summary_section(planned))
 
 
@@ -244,7 +242,7 @@ def test_a_table_of_a_probe_that_cannot_be_shown_is_named_and_the_report_has_all
     monkeypatch.setitem(
         installed_probes._LOADED, "p", InstalledProbe(Careless(), ProbeSource("p", "p-package", "1", Careless))
     )
-    [section] = build_probe_sections(report.model_copy(update={"probes": {"p": Figures()}}))
+    [section] = build_probe_sections(change(report, probes={"p": Figures()}))
     text = text_of(section)
     assert "the hook 'section' of the probe 'p' returned a table that cannot be shown" in text
     assert problem in text

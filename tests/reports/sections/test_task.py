@@ -68,17 +68,6 @@ def build(
     return section
 
 
-def find_validity(report: Report, **changes: Any) -> list[tuple[str, str]]:
-    """The findings on verdicts and correctness."""
-    validity = PeerValidityReport(
-        answers=9, area=None, area_within=None, verdicts=[], difference=None, closeness=None, judges=[],
-        models=ModelCorrelation(None, 0, reason="no model has both"),
-    )  # fmt: skip
-    section = build_peer_validity_section(change(report, task=make_task([], telling=change(validity, **changes))))
-    assert_consistent(section)
-    return findings_of(section)
-
-
 @pytest.mark.parametrize(
     ("accuracy", "p_value", "comparison", "status"),
     [
@@ -108,10 +97,21 @@ def test_unusable_samples_bound_the_accuracy(report: Report) -> None:
     )
 
 
-def test_models_are_listed_best_first_and_unknown_ones_last(report: Report) -> None:
+def test_models_are_listed_best_first_and_items_hardest_first_with_unknown_ones_last(report: Report) -> None:
     rows = [make_row(NAME, MISSING), make_row("b", ShareEstimate(0.3, 9, 0.2, 0.4)), make_row("c", RIGHT)]
     findings = [text.split(" is correct")[0] for text, _ in findings_of(build(report, make_task(rows)))]
     assert findings == ["c", "b", f"{NAME} has no accuracy: no item has a known truth."]
+    items = [make_item("easy", 1.0), make_item("unknown", None, None), make_item("hard", 0.1)]
+    task = make_task([make_row("m", MISSING), make_row(NAME, MISSING)], items)
+    item_rows = titled_cells_of(tables_of(build(report, task, build_items_section))["task-items"])
+    assert [(row["Item"], row["Correct answer"]) for row in item_rows] == [
+        ("hard", Name("4")), ("easy", Name("4")), ("unknown", "not known"),
+    ]  # fmt: skip
+    assert {(row["Question"], row["m"], row[NAME]) for row in item_rows} == {(Name(EVIL), Name("5"), None)}
+    many_items = make_task([], [make_item(str(i), 0.5) for i in range(MAX_LISTED_ITEMS + 1)])
+    many = build(report, many_items, build_items_section)
+    assert len(tables_of(many)["task-items"].rows) == MAX_LISTED_ITEMS
+    assert "Listed are 60 items of 61; the JSON report has all." in text_of(many)
 
 
 def test_scores_have_their_distance_from_the_truth(report: Report) -> None:
@@ -136,20 +136,6 @@ def test_the_number_of_known_answers_is_stated(report: Report) -> None:
     ):
         items = [make_item(str(i), None, truth) for i, truth in enumerate(truths)]
         assert sentence in text_of(build(report, make_task([make_row("m", MISSING)], items)))
-
-
-def test_items_are_listed_hardest_first_and_unknown_ones_last(report: Report) -> None:
-    items = [make_item("easy", 1.0), make_item("unknown", None, None), make_item("hard", 0.1)]
-    task = make_task([make_row("m", MISSING), make_row(NAME, MISSING)], items)
-    rows = titled_cells_of(tables_of(build(report, task, build_items_section))["task-items"])
-    assert [(row["Item"], row["Correct answer"]) for row in rows] == [
-        ("hard", Name("4")), ("easy", Name("4")), ("unknown", "not known"),
-    ]  # fmt: skip
-    assert {(row["Question"], row["m"], row[NAME]) for row in rows} == {(Name(EVIL), Name("5"), None)}
-    many_items = make_task([], [make_item(str(i), 0.5) for i in range(MAX_LISTED_ITEMS + 1)])
-    many = build(report, many_items, build_items_section)
-    assert len(tables_of(many)["task-items"].rows) == MAX_LISTED_ITEMS
-    assert "Listed are 60 items of 61; the JSON report has all." in text_of(many)
 
 
 def test_no_section_without_verdicts_on_known_answers(report: Report) -> None:
@@ -215,4 +201,10 @@ def make_test(value: float, n: int, ci_low: float, ci_high: float, adjusted_p_va
 def test_verdicts_predict_correctness_only_where_an_interval_or_a_test_says_so(
     report: Report, changes: dict[str, Any], finding: str, status: str
 ) -> None:
-    assert (finding, status) in find_validity(report, **changes)
+    validity = PeerValidityReport(
+        answers=9, area=None, area_within=None, verdicts=[], difference=None, closeness=None, judges=[],
+        models=ModelCorrelation(None, 0, reason="no model has both"),
+    )  # fmt: skip
+    section = build_peer_validity_section(change(report, task=make_task([], telling=change(validity, **changes))))
+    assert_consistent(section)
+    assert (finding, status) in findings_of(section)

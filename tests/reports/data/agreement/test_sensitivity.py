@@ -9,11 +9,9 @@ import pytest
 
 from auditor.domain import CellScore
 from auditor.reports.data.agreement.sensitivity import build_sensitivity_rows, build_variance_rows
-from auditor.reports.data.report_source import ReportSource, load_source
-from auditor.storage import audits
+from auditor.reports.data.report_source import ReportSource
 from auditor.storage.database import Database
-from auditor.storage.records import save_records
-from tests.reports.conftest import survey_of
+from tests.reports.conftest import save_rows, survey_of
 
 ZONES = {
     "Germany": "Protestant Europe",
@@ -32,13 +30,11 @@ def load_scored_audit(db: Database, method: str = "direct", *, has_families: boo
     rng = np.random.default_rng(0)
     truth = {(country, topic): float(rng.uniform(-0.6, 0.6)) for country in ZONES for topic in TOPICS}
     survey = replace(survey_of(truth), topic_families=FAMILIES if has_families else {})
-    audit = audits.save_audit(db, name="a", config=None, config_hash=None, survey=survey, environment={})
     scores = [
         CellScore("m", cell, method, score + float(rng.normal(0, 0.2)), n_ok=1, n_planned=1)
         for cell, score in survey.scores.items()
     ]
-    save_records(db, audit.id, scores)
-    return load_source(db, "a")
+    return save_rows(db, survey, scores)
 
 
 @pytest.mark.parametrize(

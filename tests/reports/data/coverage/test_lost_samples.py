@@ -14,11 +14,9 @@ from auditor.reports.data.coverage.lost_samples import LostSamples, count_sample
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.report_source import ReportSource, load_source
 from auditor.reports.output import render_report
-from auditor.storage import audits
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, open_database
-from auditor.storage.records import save_records
-from tests.reports.conftest import survey_of
+from tests.reports.conftest import save_rows, survey_of
 from tests.support.known import known
 
 COUNTRIES = ["Germany", "France", "Spain", "Sweden", "Canada", "Japan", "Egypt", "Kenya", "Mexico", "Brazil"]
@@ -30,14 +28,12 @@ def load_imported_audit(db: Database, n_ok: dict[str, int], method: str = "direc
     rng = np.random.default_rng(0)
     truth = {(country, topic): float(rng.uniform(-0.6, 0.6)) for country in COUNTRIES for topic in TOPICS}
     survey = survey_of(truth)
-    audit = audits.save_audit(db, name="a", config=None, config_hash=None, survey=survey, environment={})
     scores = []
     for cell, score in survey.scores.items():
         usable = n_ok.get(cell.country, 5)
         value = score + float(rng.normal(0, 0.2)) if usable else None
         scores.append(CellScore("m", cell, method, value, n_ok=usable, n_planned=5))
-    save_records(db, audit.id, scores)
-    return load_source(db, "a")
+    return save_rows(db, survey, scores)
 
 
 def test_samples_inside_cells_are_counted(population: tuple[Database, Audit], report: Report) -> None:
@@ -132,9 +128,7 @@ def unscaled(tmp_path_factory: pytest.TempPathFactory) -> Report:
             for cell, value in zip(CELLS, values, strict=True)
         ]
     with open_database(f"sqlite:///{tmp_path_factory.mktemp('unscaled')}/audit.db") as db:
-        audit = audits.save_audit(db, name="x", config=None, config_hash=None, survey=survey_of(TRUTH), environment={})
-        save_records(db, audit.id, rows)
-        return build_report(db, "x")
+        return build_report(db, save_rows(db, survey_of(TRUTH), rows).audit.name)
 
 
 def test_scores_that_could_not_be_scaled_have_the_recorded_reason_in_every_section(unscaled: Report) -> None:

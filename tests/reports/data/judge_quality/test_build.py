@@ -56,11 +56,15 @@ def columns_of(source: ReportSource, labels: LabelRecords, judge: str | None = N
     )
 
 
-def test_without_labels_only_their_number_is_suggested(source: ReportSource) -> None:
+def test_without_usable_labels_only_their_number_is_suggested_or_a_reason_is_named(source: ReportSource) -> None:
     report = known(build_judge_quality(source))
     assert (report.labels, report.judges, report.ceiling, report.reason) == (0, [], None, None)
     assert 4 * 30 <= report.suggested_labels <= 4 * 65
     assert report.traces == len(source.votes.traces)
+    records = replace(plant_labels(source.votes, plant_truth(source.votes, 0.1)), reason="traces were changed")
+    report = known(build_judge_quality(replace(source, label_records=records)))
+    assert (report.labels, report.reason, report.judges) == (0, "traces were changed", [])
+    assert report.not_used == len(records.labels)
 
 
 def test_figures_of_a_judge_are_those_of_the_metrics(source: ReportSource) -> None:
@@ -210,13 +214,6 @@ def test_labels_of_traces_outside_the_sample_are_counted_and_not_used(source: Re
     shorter = replace(records, sample=records.sample[5:])
     report = known(build_judge_quality(replace(source, label_records=shorter)))
     assert (report.not_used, report.labels) == (5, len(records.labels) - 5)
-
-
-def test_labels_that_cannot_be_used_have_a_reason(source: ReportSource) -> None:
-    records = replace(plant_labels(source.votes, plant_truth(source.votes, 0.1)), reason="traces were changed")
-    report = known(build_judge_quality(replace(source, label_records=records)))
-    assert (report.labels, report.reason, report.judges) == (0, "traces were changed", [])
-    assert report.not_used == len(records.labels)
 
 
 def test_all_verdicts_of_an_adaptive_panel_decide_its_majority(source: ReportSource) -> None:
