@@ -31,20 +31,10 @@ def test_every_filter_key_is_parsed_and_a_time_is_a_word() -> None:
     text = 'kind:binary kind:outlier state:contested country:"United States" topic:divorce model:gpt rater:ada'
     text += " gap:>0.5 gap:<=1.5 is:todo is:flagged sort:-gap clergy law"
     assert parse_filter(text) == QueueFilter(
-        words=("clergy", "law"),
-        kinds=(ConflictKind.BINARY, ConflictKind.OUTLIER),
-        states=(ConflictStatus.DISPUTED,),
-        countries=("United States",),
-        topics=("divorce",),
-        models=("gpt",),
-        raters=("ada",),
-        min_gap=0.5,
-        max_gap=1.5,
-        flagged=True,
-        todo=True,
-        sort=QueueSort.GAP,
-        reverse=True,
-    )
+        words=("clergy", "law"), kinds=(ConflictKind.BINARY, ConflictKind.OUTLIER), states=(ConflictStatus.DISPUTED,),
+        countries=("United States",), topics=("divorce",), models=("gpt",), raters=("ada",), min_gap=0.5, max_gap=1.5,
+        flagged=True, todo=True, sort=QueueSort.GAP, reverse=True,
+    )  # fmt: skip
     assert parse_filter("12:30").words == ("12:30",)
 
 

@@ -224,11 +224,9 @@ def test_all_verdicts_of_an_adaptive_panel_decide_its_majority(source: ReportSou
     starts = np.searchsorted(votes.trace_index[by_trace], votes.trace_index)
     place[by_trace] = np.arange(len(votes))
     adaptive = replace(
-        source,
-        votes=replace(votes, always=place - starts < 2),
-        config=known(config).model_copy(update={"panel": PanelSection(adaptive=True)}),
-        label_records=records,
-    )
+        source, votes=replace(votes, always=place - starts < 2),
+        config=known(config).model_copy(update={"panel": PanelSection(adaptive=True)}), label_records=records,
+    )  # fmt: skip
     full = known(known(build_judge_quality(replace(source, label_records=records))).panel)
     row = known(known(build_judge_quality(adaptive)).panel)
     assert are_equal(row.accuracy.majority, full.accuracy.majority)
