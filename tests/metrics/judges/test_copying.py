@@ -26,7 +26,7 @@ from auditor.metrics.judges.copying import (
     sum_pairs,
 )
 from tests.support.known import known
-from tests.support.rater_panels import CopyingWorld, Floats, LabelledPanel
+from tests.support.rater_panels import CopyingWorld, Floats
 
 NAN = float("nan")
 
@@ -38,12 +38,14 @@ def draw_errors(seed: int = 0) -> tuple[Floats, Indices, Indices]:
     return errors, panel.units["country"] * 8 + panel.units["topic"], panel.units["topic"]
 
 
-def test_phi_in_one_stratum_is_pearsons_correlation() -> None:
+def test_phi_in_one_stratum_is_pearsons_correlation_and_that_of_its_own_odds_ratio() -> None:
     errors, cell, _ = draw_errors()
     phi = pooled_phi(sum_pairs(errors, cell, np.zeros(len(cell), dtype=np.intp)).totals())
     for value, (i, j) in zip(phi, judge_pairs(5), strict=True):
         shared = ~np.isnan(errors[i]) & ~np.isnan(errors[j])
         assert value == pytest.approx(np.corrcoef(errors[i, shared], errors[j, shared])[0, 1], abs=1e-12)
+    totals = sum_pairs(errors, cell, np.zeros(len(cell), dtype=np.intp)).totals()
+    assert phi_at_odds_ratio(totals, pooled_odds_ratio(totals)) == pytest.approx(pooled_phi(totals), abs=1e-9)
 
 
 def test_phi_over_strata_is_the_correlation_of_deviations_from_the_stratum_means() -> None:
@@ -80,12 +82,6 @@ def test_the_joint_share_has_its_odds_ratio(odds_ratio: float) -> None:
     assert joint_share(p, q, np.zeros(3))[:2] == pytest.approx([0, 0])
 
 
-def test_a_pair_with_the_odds_ratio_of_its_own_table_has_its_own_phi() -> None:
-    errors, cell, _ = draw_errors()
-    totals = sum_pairs(errors, cell, np.zeros(len(cell), dtype=np.intp)).totals()
-    assert phi_at_odds_ratio(totals, pooled_odds_ratio(totals)) == pytest.approx(pooled_phi(totals), abs=1e-9)
-
-
 @pytest.mark.parametrize("n_pairs", [1, 2, 3, 6, 10])
 def test_the_median_leaves_out_the_pair_and_what_is_missing(n_pairs: int) -> None:
     values = np.random.default_rng(n_pairs).normal(size=(4, n_pairs)).round(1)
@@ -109,10 +105,6 @@ def test_sums_without_a_cell_are_those_of_the_other_traces() -> None:
         np.testing.assert_allclose(left, sum_pairs(errors[:, others], cell[others], stratum[others]).totals())
 
 
-def named_pairs(panel: LabelledPanel) -> set[tuple[int, int]]:
-    return {(pair.first, pair.second) for pair in compare_errors(*panel) if pair.is_more_alike}
-
-
 @pytest.mark.parametrize("copies", [(1, 2), (1, 2, 3), (4, 0)])
 @pytest.mark.parametrize(
     "world",
@@ -126,7 +118,8 @@ def named_pairs(panel: LabelledPanel) -> set[tuple[int, int]]:
 def test_exact_copies_are_named_and_nobody_else(world: CopyingWorld, copies: tuple[int, ...]) -> None:
     """In at least 95% of runs; of 20 runs, at least 17 (1% of the binomial distribution)."""
     pairs = {(min(pair), max(pair)) for pair in combinations(copies, 2)}
-    results = [named_pairs(replace(world, copies=copies).draw(seed)) for seed in range(20)]
+    compared = [compare_errors(*replace(world, copies=copies).draw(seed)) for seed in range(20)]
+    results = [{(pair.first, pair.second) for pair in run if pair.is_more_alike} for run in compared]
     assert sum(pairs <= named for named in results) >= 17
     assert sum(bool(named - pairs) for named in results) <= 3
 

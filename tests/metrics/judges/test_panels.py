@@ -22,19 +22,18 @@ def test_equally_correlated_judges_by_hand(n_judges: int, correlation: float) ->
     assert effective_number(matrix) == pytest.approx(expected)
 
 
-def test_copies_outvote_the_others() -> None:
+def test_copies_outvote_the_others_and_contradicting_correlations_have_a_number() -> None:
     """The number is that of votes as they are counted: seven clones of nine judges leave little."""
     for n_copies, n_judges, expected in ((2, 5, 25 / 7), (3, 5, 25 / 11), (5, 5, 1), (7, 9, 81 / 51)):
         matrix = np.eye(n_judges)
         matrix[:n_copies, :n_copies] = 1
         assert effective_number(matrix) == pytest.approx(expected)
-
-
-def test_correlations_that_contradict_each_other_have_a_number() -> None:
-    """Pairwise correlations of incomplete tables can."""
+    # Pairwise correlations of incomplete tables can.
     matrix = np.array([[1, -0.9, -0.9], [-0.9, 1, -0.9], [-0.9, -0.9, 1]])
     assert 1 <= effective_number(matrix) <= 9
     assert np.isnan(effective_number(np.full((2, 2), np.nan)))
+    number = effective_judges(*CopyingWorld(traces=2000, difficulty=2.0).draw(0)).number
+    assert known(number.value) < 4
 
 
 @pytest.mark.parametrize(("copies", "expected"), [((), 5), ((0, 1), 25 / 7), ((0, 1, 2), 25 / 11)])
@@ -44,11 +43,6 @@ def test_planted_copies_among_five(copies: tuple[int, ...], expected: float) -> 
     assert counted == [0, 1, 2, 3, 4]
     assert number.resampled == ("country", "topic")
     assert known(number.ci_low) < expected <= known(number.ci_high) + 0.1
-
-
-def test_traces_that_are_hard_for_all_make_judges_count_for_less() -> None:
-    number = effective_judges(*CopyingWorld(traces=2000, difficulty=2.0).draw(0)).number
-    assert known(number.value) < 4
 
 
 def test_why_there_is_no_number() -> None:
@@ -99,7 +93,7 @@ def test_the_loss_by_shared_errors_is_covered() -> None:
     assert n_covered >= 90
 
 
-def test_judges_that_judge_other_traces_have_panels_of_their_own() -> None:
+def test_judges_of_other_traces_have_panels_compared_where_majority_and_best_judge_decide() -> None:
     """Each judge leaves out a fifth of the traces, as peers do: majorities of four may tie."""
     verdicts, truth, units = _draw_panel(np.random.default_rng(5), 0.0, 6000)
     verdicts[np.arange(6000) % 5, np.arange(6000)] = np.nan
@@ -108,13 +102,7 @@ def test_judges_that_judge_other_traces_have_panels_of_their_own() -> None:
     assert panel.independent.value == pytest.approx(right / (right + wrong), abs=0.01)
     assert panel.loss.value == pytest.approx(0, abs=0.02)
     assert panel_accuracy(verdicts[:1], truth, units, np.ones(6000)) is None
-
-
-def test_the_majority_is_compared_with_the_best_judge_on_the_traces_that_both_decide() -> None:
-    """Ties are on hard traces, where the best judge errs more often: leaving them out is no gain."""
-    verdicts, truth, units = _draw_panel(np.random.default_rng(5), 0.0, 6000)
-    verdicts[np.arange(6000) % 5, np.arange(6000)] = np.nan
-    panel = known(panel_accuracy(verdicts, truth, units, np.ones(6000)))
+    # Ties are on hard traces, where the best judge errs more often: leaving them out is no gain.
     share = np.nanmean(verdicts, axis=0)
     both = ~np.isnan(verdicts[panel.best]) & (share != 0.5)
     hits = [(row[both] == truth[both]).mean() for row in (share > 0.5, verdicts[panel.best])]
