@@ -39,16 +39,13 @@ def test_exactly_the_flipped_go_to_people(db: Database) -> None:
         assert results.load_conflicts(db, audit.id) == []
 
 
-def test_the_report_lists_what_was_sent(db: Database, storage: str) -> None:
+def test_the_report_lists_what_was_sent_and_a_person_can_settle_it(
+    db: Database, storage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with db:
         n = send_to_review(db, "judged", list_flips(repair_comparisons(db, "judged")))
     part = open_audit("judged", storage=storage).report().conflicts
     assert (part.total, part.kinds[-1].kind, part.kinds[-1].total, part.pairs) == (n, "logic", n, [])
-
-
-def test_a_person_can_settle_what_was_sent(db: Database, storage: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with db:
-        n = send_to_review(db, "judged", list_flips(repair_comparisons(db, "judged")))
     printed = io.StringIO()
     run_plain_text_review(storage, "judged", rater="ann", stdin=io.StringIO("next\nleft\nquit\n"), stdout=printed)
     assert "Which of the two is better?" in printed.getvalue()

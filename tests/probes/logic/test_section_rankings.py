@@ -12,6 +12,7 @@ from auditor.reports.document import Figure
 from tests.probes.logic.test_section import MEAN, make_logic, make_row, make_share
 from tests.reports.hostile_report import NAME
 from tests.reports.sections.node_text import assert_consistent, cells_of, tables_of
+from tests.support.report_changes import change
 
 UNKNOWN = Estimate(None, 0, reason="people's order, or the judge's, is not known")
 RHO = Estimate(0.6, 3, 0.2, 0.9)
@@ -76,10 +77,8 @@ def test_a_method_with_fewer_sets_is_left_out_of_the_plot(plotted: list[list[flo
 
 def test_pairs_is_shown_with_the_consistency_of_its_judge_where_people_s_order_is_known() -> None:
     row = make_row("a")
-    means = row.instances.model_copy(
-        update={"human_agreement": make_share(0.66, 9), "commutativity": make_share(0.7, 9)}
-    )
-    judges = [row.model_copy(update={"instances": means}), make_row(NAME)]
+    means = change(row.instances, human_agreement=make_share(0.66, 9), commutativity=make_share(0.7, 9))
+    judges = [change(row, instances=means), make_row(NAME)]
     rhos = {("a", "PairS, greedy"): 0.28, ("a", "PairS, greedy, calibrated"): 0.31, (NAME, "PairS, greedy"): 0.34}
     rhos[NAME, "PairS, greedy, calibrated"] = 0.38
     rankings = [make_ranking(*key, people=Estimate(rho, 3, 0.1, 0.5)) for key, rho in rhos.items()]
