@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -95,18 +94,13 @@ def test_every_study_is_measured_and_in_the_sample() -> None:
     assert studies == {id(study) for study in STUDIES} == {id(study) for study, *_ in SAMPLE}
 
 
-def find_place(study: Study, world: str, design: str) -> tuple[Any, Any]:
-    """The world and the design by their names."""
-    [drawn_world] = [w for w in study.worlds if w.name == world]
-    [drawn_design] = [d for d in study.designs if d.label == design]
-    return drawn_world, drawn_design
-
-
 @cache
 def measure_place(study_name: str, world: str, design: str) -> list[Result]:
     [(study, n_runs)] = [(row[0], row[3]) for row in SAMPLE if (row[0].name, *row[1:3]) == (study_name, world, design)]
     naive_runs = N_CONTROL_RUNS if (study_name, world, design) in CONTROLS else 1
-    return measure(study, *find_place(study, world, design), [n_runs], naive_runs)
+    [drawn_world] = [w for w in study.worlds if w.name == world]
+    [drawn_design] = [d for d in study.designs if d.label == design]
+    return measure(study, drawn_world, drawn_design, [n_runs], naive_runs)
 
 
 @pytest.mark.parametrize(("study", "world", "design"), [(row[0].name, *row[1:3]) for row in SAMPLE])
