@@ -67,18 +67,15 @@ def test_identical_answers_score_one(row: list[float], n: int, variant: Variant)
         assert semantic_graph_entropy([row] * n, variant) == pytest.approx(1.0, abs=1e-9)
 
 
-@pytest.mark.parametrize("n", [2, 3, 5, 8])
-def test_orthogonal_answers_score_zero(n: int) -> None:
-    assert semantic_graph_entropy(np.eye(n)) == 0.0
-    assert semantic_graph_entropy(np.eye(n), "sge") == pytest.approx(0.0, abs=1e-12)
-
-
-def test_a_worked_case() -> None:
+def test_two_equal_answers_and_an_orthogonal_one_by_hand_and_orthogonal_ones_score_zero() -> None:
     # Two equal answers and an orthogonal one: s = 1, 0, 0; f = 1, 1, 0; p = 1/2, 1/2, 0; H = log 2; mean 1/3.
     rows = [[1, 0], [1, 0], [0, 1]]
     assert semantic_graph_entropy(rows) == pytest.approx(math.log(2) / math.log(3) / 3)
     # d = 0, 1, 1; f = 1, 1, 2; p = 1/4, 1/4, 1/2; H = 3/2 log 2; mean 2/3.
     assert semantic_graph_entropy(rows, "sge") == pytest.approx(1 - math.log(2) / math.log(3))
+    for n in (2, 3, 5, 8):
+        assert semantic_graph_entropy(np.eye(n)) == 0.0
+        assert semantic_graph_entropy(np.eye(n), "sge") == pytest.approx(0.0, abs=1e-12)
 
 
 @pytest.mark.parametrize(("has_diagonal", "printed", "with_minus"), [(True, 2.25, -0.25), (False, 2.0, 0.0)])

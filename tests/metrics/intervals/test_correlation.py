@@ -31,18 +31,12 @@ def data(request: pytest.FixtureRequest) -> tuple[NDArray[np.float64], NDArray[n
     return x, np.round(0.4 * x + rng.normal(size=x.size), 1)
 
 
-def test_pearson_is_scipys(data: tuple[NDArray[np.float64], NDArray[np.float64]]) -> None:
-    correlation, want = pearson(*data), stats.pearsonr(*data)
-    interval = want.confidence_interval()
-    assert correlation.value == pytest.approx(want.statistic, abs=1e-12)
-    assert correlation.p_value == pytest.approx(want.pvalue, rel=1e-9)
+def test_pearson_and_spearman_are_scipys(data: tuple[NDArray[np.float64], NDArray[np.float64]]) -> None:
+    for correlation, want in ((pearson(*data), stats.pearsonr(*data)), (spearman(*data), stats.spearmanr(*data))):
+        assert correlation.value == pytest.approx(want.statistic, abs=1e-12)
+        assert correlation.p_value == pytest.approx(want.pvalue, rel=1e-9)
+    correlation, interval = pearson(*data), stats.pearsonr(*data).confidence_interval()
     assert (correlation.ci_low, correlation.ci_high) == pytest.approx((interval.low, interval.high), abs=1e-12)
-
-
-def test_spearman_is_scipys(data: tuple[NDArray[np.float64], NDArray[np.float64]]) -> None:
-    rank_correlation, want = spearman(*data), stats.spearmanr(*data)
-    assert rank_correlation.value == pytest.approx(want.statistic, abs=1e-12)
-    assert rank_correlation.p_value == pytest.approx(want.pvalue, rel=1e-9)
 
 
 def test_spearman_interval_by_hand_without_pairs_with_a_gap() -> None:
