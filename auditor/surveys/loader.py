@@ -12,7 +12,7 @@ from pathlib import Path
 
 from auditor.domain import SCORE_MAX, SCORE_MIN, Cell, Survey, SurveyCell
 from auditor.errors import ImportFileError, SurveyError, did_you_mean
-from auditor.surveys.countries import country_code
+from auditor.surveys.countries import COUNTRY_NAME_ADVICE, country_code, is_country_number
 from auditor.surveys.description import (
     DATA_FOLDER,
     DESCRIPTION_SUFFIX,
@@ -87,6 +87,7 @@ def load_survey(source: str | Path) -> Survey:
         topic_questions=make_questions(description, description.questions),
     )
     _require_unique_cells(path, survey)
+    _require_country_names(path, survey)
     _require_certain_na(path, survey)
     _require_known_topics(path, survey, description.topic_families)
     _require_known_topics(path, survey, {"questions": tuple(description.questions)})
@@ -172,6 +173,13 @@ def _require_known_topics(path: Path, survey: Survey, topic_families: Mapping[st
                     f"{path}: the family '{family}' lists the topic '{topic}', which is not in the survey.",
                     did_you_mean(topic, survey.topics, "Spell it as in the column 'topic'."),
                 )
+
+
+def _require_country_names(path: Path, survey: Survey) -> None:
+    """Raise ImportFileError for a country that is a number: models would be asked about the number."""
+    if number := next(filter(is_country_number, survey.countries), None):
+        problem = f"{path}, column 'country': '{number}' is a number without a meaning."
+        raise ImportFileError(problem, COUNTRY_NAME_ADVICE)
 
 
 def _require_certain_na(path: Path, survey: Survey) -> None:

@@ -175,6 +175,7 @@ def test_a_description_next_to_the_file_is_used_and_else_the_topic_gives_its_own
         (HEADER + "Norway,gambling,nan\n", "line 2, column 'score': 'nan' is not a number"),
         (HEADER + "Norway,gambling,1.01\n", "line 2, column 'score': 1.01 is outside [-1, 1]"),
         (HEADER + "Norway,gambling,0.5\nNorway,gambling,0.5\n", "Norway × gambling occurs twice"),
+        (HEADER + "Norway,gambling,0.5\n076,gambling,0.5\n", "column 'country': '076' is a number without a meaning"),
         (HEADER + "NA,gambling,0.5\nNorway,gambling,0.5\n", "'NA' may be Namibia or a missing value"),
         ("country;topic;score;n\nNorway;gambling;0,5;1.000\n",
          "line 2, column 'n': '1.000' is not a number. The points"),
