@@ -21,6 +21,7 @@ from auditor.metrics.intervals.estimate import (
     Tested,
     complete_cases,
 )
+from auditor.metrics.intervals.jackknife_interval import ROUNDING_ERROR
 from auditor.metrics.intervals.special_functions import average_ranks, stdtr, stdtrit
 from auditor.metrics.intervals.unit_means import mean_over_units
 
@@ -196,7 +197,8 @@ def trend_within_families(figures: ArrayLike, sizes: ArrayLike, families: Sequen
         families: of the models; a family with a single model says nothing about the slope and is left out.
 
     Returns:
-        The slope, whose `n` counts models. No value, with the reason, for fewer than 6 models or equal sizes.
+        The slope, whose `n` counts models. No value, with the reason, for fewer than 6 models or equal sizes; no
+        interval for figures that are exactly on a line, such as equal ones.
 
     Raises:
         ValueError: shapes differ, or a value is infinite.
@@ -221,6 +223,8 @@ def trend_within_families(figures: ArrayLike, sizes: ArrayLike, families: Sequen
     slope, df = float(x @ deviation) / spread, n - len(members) - 1
     residuals = deviation - slope * x
     std_error = float(np.sqrt(residuals @ residuals / df / spread))
+    if std_error < ROUNDING_ERROR:
+        return Tested(slope, n, reason="the figures are exactly on a line, so its uncertainty cannot be estimated")
     half_width = float(stdtrit(df, (1 + CONFIDENCE_LEVEL) / 2)) * std_error
-    p_value = 2 * float(stdtr(df, -abs(slope) / std_error)) if std_error > 0 else float(slope == 0)
+    p_value = 2 * float(stdtr(df, -abs(slope) / std_error))
     return Tested(slope, n, slope - half_width, slope + half_width, None, ("model",), p_value=p_value)

@@ -237,6 +237,9 @@ def build_dimension_table(distribution: DistributionReport) -> Table:
 
 MIN_VARIANCE_RATIO = 1e-6
 """A smaller variance is a rounding error."""
+MIN_EQUAL_CELLS = 25
+"""Fewest cells without any variance, of which there is no interval, that show that answers are too alike: a few answers
+on one question are often equal by chance. An interval needs as many, of 5 countries and 5 topics."""
 TITLE = "Do the models show how people disagree?"
 _INTRODUCTION = (
     "People of one country disagree. Here, shares of a model’s answers are compared with shares of people’s answers on "
@@ -351,7 +354,7 @@ def _describe_models(distribution: DistributionReport) -> List:
 def _is_too_alike(row: DistributionModelRow) -> bool:
     """Whether answers are less diverse than people's; without any variance there is no interval."""
     ratio = row.variance_ratio
-    has_none = ratio.value is not None and ratio.value < MIN_VARIANCE_RATIO
+    has_none = ratio.value is not None and ratio.value < MIN_VARIANCE_RATIO and ratio.n >= MIN_EQUAL_CELLS
     return has_none or compare_interval(ratio, 1) == "negative"
 
 

@@ -192,3 +192,11 @@ def test_there_is_no_trend_below_six_models_or_for_equal_sizes() -> None:
     assert trend_within_families([*y[:5], np.nan], SIZES[:6], ["a"] * 6).value is None
     assert trend_within_families(y, np.full(8, 7e9), ["a"] * 8).reason == "the models of a family have equal sizes"
     assert trend_within_families(y[:6], SIZES[:6], ["a"] * 6).value is not None
+
+
+@pytest.mark.parametrize("slope", [0.0, 0.1])
+def test_figures_that_are_exactly_on_a_line_have_no_interval(slope: float) -> None:
+    trend = trend_within_families(0.3 + slope * np.log10(SIZES), SIZES, ["a"] * 8)
+    assert trend.value == pytest.approx(slope, abs=1e-12)
+    assert (trend.ci_low, trend.ci_high, trend.p_value) == (None, None, None)
+    assert "exactly on a line" in (trend.reason or "")

@@ -74,6 +74,14 @@ def test_the_claim_of_a_built_in_probe_is_one_of_them(monkeypatch: pytest.Monkey
     assert "too alike" not in text_of(build_summary_section(say(*others, monkeypatch=monkeypatch, report=changed)))
 
 
+@pytest.mark.parametrize(("n_cells", "is_shown"), [(1, False), (4, False), (25, True)])
+def test_equal_answers_in_few_cells_are_not_too_alike(n_cells: int, is_shown: bool, report: Report) -> None:
+    ratio = Estimate(0.0, n_cells, reason="an interval needs at least 5 countries and 5 topics")
+    equal = change(SAMPLED, variance_ratio=ratio, skill=NOT_ASKED)
+    changed = report.model_copy(update={"distribution": make_distribution(equal)})
+    assert ("too alike" in text_of(build_summary_section(changed))) == is_shown
+
+
 def test_page_one_of_probes_alone_leads_with_what_they_found(monkeypatch: pytest.MonkeyPatch, report: Report) -> None:
     coverage = change(report.coverage, total=[])
     only_probes = change(report, alignment=[], coverage=coverage)
