@@ -46,7 +46,6 @@ class CountingEncoder(WordEncoder):
         self.may_encode.set()
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors, shape (texts, dimensions)."""
         self.is_encoding.set()
         self.may_encode.wait()
         self.batches.append(len(texts))
@@ -56,7 +55,6 @@ class CountingEncoder(WordEncoder):
 
 @pytest.fixture
 def db(tmp_path: Path) -> Iterator[Database]:
-    """A database with one audit without results."""
     survey = Survey("s", "s", "s", "{topic} {country}", ("low", "high"), ())
     with open_database(f"sqlite:///{tmp_path / 'audits.db'}") as opened:
         audits.save_audit(opened, name="a", config="{}", config_hash="x", survey=survey, environment={})
@@ -132,7 +130,6 @@ async def test_texts_of_about_the_same_length_are_encoded_together_the_longest_f
 
     class LengthEncoder(WordEncoder):
         def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-            """Unit vectors, shape (texts, dimensions)."""
             lengths.append(set(map(len, texts)))
             return super().encode(texts)
 

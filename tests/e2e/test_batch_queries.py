@@ -83,7 +83,6 @@ class ReadLog:
         self._lock = threading.Lock()
 
     def add_run(self, statement: str, parameters: Any) -> None:
-        """Count a statement that finds rows."""
         if statement.lstrip().startswith(("SELECT", "UPDATE", "DELETE", "WITH")):
             name = LISTED_PARAMETERS.sub("...", statement)
             with self._lock:
@@ -91,7 +90,6 @@ class ReadLog:
                 self.examples[name] = (statement, parameters)
 
     def add(self, query: str, **amounts: int) -> None:
-        """Add what a query has read, by kind of amount."""
         with self._lock:
             for kind, amount in amounts.items():
                 self.amounts[kind][query] += amount
@@ -114,7 +112,6 @@ class CountingCursor(sqlite3.Cursor):
     query = ""
 
     def execute(self, query: str, *parameters: Any) -> Self:
-        """Execute a query, and count its steps from now on."""
         self.connection.log.add_run(query, parameters[0] if parameters else ())
         if query.startswith("BEGIN"):
             self.connection.is_writing = query == "BEGIN IMMEDIATE"
@@ -125,7 +122,6 @@ class CountingCursor(sqlite3.Cursor):
         return super().execute(query, *parameters)
 
     def executemany(self, query: str, parameters: Any) -> Self:
-        """Execute a statement for each of several parameters."""
         rows = list(parameters)
         self.connection.log.add_run(query, rows[0])
         return super().executemany(query, rows)
@@ -140,17 +136,14 @@ class CountingCursor(sqlite3.Cursor):
         return rows
 
     def fetchone(self) -> Any:
-        """Fetch a row."""
         row = super().fetchone()
         self._count_rows([] if row is None else [row])
         return row
 
     def fetchmany(self, size: int | None = 1) -> list[Any]:
-        """Fetch some rows."""
         return self._count_rows(super().fetchmany(size))
 
     def fetchall(self) -> list[Any]:
-        """Fetch the rest of the rows."""
         return self._count_rows(super().fetchall())
 
 

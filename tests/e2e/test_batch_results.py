@@ -147,7 +147,6 @@ def test_one_ignored_line_is_named_in_the_singular(server: BatchServer, storage:
 
 
 def rename_ids(content: bytes) -> Reply:
-    """The lines of a file under ids that no call has."""
     return Reply(raw=content.replace(b'"custom_id": "', b'"custom_id": "x'))
 
 

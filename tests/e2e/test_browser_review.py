@@ -58,7 +58,6 @@ def browser(tmp_path: Path) -> Iterator[Chromium]:
 
 
 def count_decided(storage: str) -> int:
-    """The number of conflicts with a decision in the database."""
     with open_database(storage, create=False) as db:
         entries = rating_log.load_entries(db, audits.get_audit(db, "moral").id)
     return len({entry.key for entry in entries})

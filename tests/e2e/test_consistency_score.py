@@ -57,7 +57,6 @@ def planted_texts() -> dict[str, list[str]]:
 
 
 def config(url: str, file: Path, score: dict[str, Any] | None = None, **probe: Any) -> AuditConfig:
-    """Config of an audit in which a live judge compares the answers of a file."""
     judge = {"name": "judge", "model": "openai/judge", "api_base": url, "api_key": f"os.environ/{KEY_VARIABLE}"}
     consistency = {"judge": "judge", "form": "paper", **(score or {})}
     semantic = {"questions": str(file), "subject": "any", "paraphrases": 0, "consistency": consistency}
@@ -83,7 +82,6 @@ def judge_planted(request: Request) -> Reply:
 
 
 def judged_row(storage: str) -> JudgedConsistencyRow:
-    """The row of the only model and judge."""
     semantic = find_part(open_audit("recorded", storage=storage).report(), SemanticReport)
     [row] = semantic.judged
     return row

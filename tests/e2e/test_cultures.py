@@ -32,7 +32,6 @@ ALIKE = "keep every promise that you have made"
 
 
 def answer(number: int) -> str:
-    """Answers with nothing in common."""
     return " ".join(f"{word}{number}" for word in ("say", "tell", "go", "ask", "wait"))
 
 

@@ -38,7 +38,6 @@ N_CELLS = N_COUNTRIES * N_TOPICS
 
 
 def make_config(source: Path, probe: dict[str, Any], *personas: str, **changes: Any) -> AuditConfig:
-    """An audit of simulated models."""
     models = [{"name": name, "model": f"simulated/{name}"} for name in personas]
     section = {"source": str(source), "countries": COUNTRIES[:N_COUNTRIES], "topics": TOPICS[:N_TOPICS]}
     data = {"name": "simulated-opinions", "survey": section, "judges": [], "models": models, "seed": 3}
@@ -47,8 +46,6 @@ def make_config(source: Path, probe: dict[str, Any], *personas: str, **changes: 
 
 @dataclass(frozen=True)
 class Audit:
-    """An audit that was run, with its report."""
-
     config: AuditConfig
     storage: str
     report: Report
@@ -61,19 +58,16 @@ class Audit:
         return next(row for row in self.distribution.models if (row.model, row.mode) == (model, mode))
 
     def group(self, model: str) -> DistributionGroupRow:
-        """The row of a model's gap between women and men."""
         return next(row for row in self.distribution.groups if row.model == model)
 
 
 def run(config: AuditConfig, storage: str) -> Audit:
-    """Run an audit and build its report."""
     run_audit(config, storage=storage)
     with open_database(storage) as db:
         return Audit(config, storage, build_report(db, config.name))
 
 
 def count_answers(storage: str) -> int:
-    """Number of recorded answers of models."""
     with open_database(storage) as db, db.read() as connection:
         return int(connection.execute(select(func.count()).select_from(table_of(StoredAnswer))).scalar_one())
 

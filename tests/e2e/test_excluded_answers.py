@@ -69,7 +69,6 @@ def is_about(record: Any, selection: AnswerSelection = JAPAN) -> bool:
 
 
 def report_json(storage: str) -> str:
-    """The report without its times."""
     text = render_report(open_audit("scripted", storage=storage).report(), "json")
     return re.sub(r'"[^"]*_at": "[^"]*"', "", text)
 

@@ -23,7 +23,6 @@ KEY_ENV = {KEY_VARIABLE: KEY}
 
 
 def run(tmp_path: Path, audit: AuditConfig, *options: str) -> CommandOutput:
-    """The outcome of `auditor run` in a folder of its own."""
     return auditor("run", config_file(tmp_path, audit), *options, cwd=tmp_path, **KEY_ENV)
 
 

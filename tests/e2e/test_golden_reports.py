@@ -61,7 +61,6 @@ CONSISTENCY = {
 
 
 def make_config(name: str) -> AuditConfig:
-    """The configuration of a golden report's audit."""
     if name == "consistency":
         return AuditConfig.model_validate(CONSISTENCY)
     demo = build_demo_config(DEMO_SEEDS[name]).model_dump(mode="json", exclude_unset=True)
@@ -104,12 +103,10 @@ def iter_differences(before: Any, after: Any, tolerance: float, path: str = "rep
 
 
 def is_number(value: object) -> bool:
-    """Whether a JSON value is a number."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def count_numbers(value: Any) -> int:
-    """Number of numbers in a JSON value."""
     if isinstance(value, (dict, list)):
         return sum(map(count_numbers, value.values() if isinstance(value, dict) else value))
     return int(is_number(value))

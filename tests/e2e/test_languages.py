@@ -30,7 +30,6 @@ from tests.support.known import known
 
 
 def config_in_language(url: str, language: object, **survey: object) -> AuditConfig:
-    """Config of an audit in one or several languages, without judges."""
     section = {"source": "wvs7-sample", "countries": ["Japan"], "topics": ["divorce"], **survey}
     data = config(url).model_dump() | {"language": language, "survey": section, "judges": []}
     return AuditConfig.model_validate(data)

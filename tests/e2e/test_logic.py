@@ -47,7 +47,6 @@ def section(storage: str) -> LogicReport:
 
 
 def first_judge_row(storage: str) -> LogicRow:
-    """Row of the first judge in the report's section on logic."""
     return section(storage).judges[0]
 
 

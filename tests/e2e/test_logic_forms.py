@@ -54,7 +54,6 @@ def file_config(
 
 
 def write_labels(folder: Path, *rows: str) -> str:
-    """Path of a file of people's labels."""
     file = folder / "people.csv"
     file.write_text("\n".join(["context,item_a,item_b,decision", *rows]) + "\n", encoding="utf-8")
     return str(file)

@@ -53,14 +53,12 @@ def with_letters(request: Request) -> Reply:
 
 
 def with_neither(request: Request) -> Reply:
-    """Reply as a server without any log-probabilities."""
     if request.path.endswith("/v1/completions") or request.body.get("logprobs"):
         return error(400, "not supported")
     return answer(request)
 
 
 def run(server: FakeServer, storage: str, **changes: Any) -> Report:
-    """Run an audit with direct and log-probability scores, and return its report."""
     run_audit(config(server.url, MODELS, **{**BOTH, **changes}), storage=storage)
     return open_audit("scripted", storage=storage).report()
 

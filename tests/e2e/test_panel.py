@@ -45,7 +45,6 @@ def majorities(verdicts: list[Verdict], n_assigned: int) -> dict[object, Ruling 
 
 
 def fail_sometimes(request: Request) -> Reply:
-    """Reply as judges that disagree, and with an error to 10% of reviews."""
     if request.schema == SURVEY_REVIEW and request.draw("mood") < 0.1:
         return error(400, "no")
     return answer(request)

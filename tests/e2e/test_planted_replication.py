@@ -65,7 +65,6 @@ class ReasoningEncoder:
     dimensions = len(WORDS)
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors, shape (texts, dimensions)."""
         return np.eye(len(WORDS), dtype=np.float32)[[WORDS.index(text.split()[0]) for text in texts]]
 
 

@@ -52,7 +52,6 @@ def history(storage: str) -> list[StoredCapability]:
 
 
 def purposes(storage: str) -> Counter[str]:
-    """Number of requests by purpose."""
     with open_database(storage) as db, db.read() as connection:
         return Counter(connection.execute(select(table_of(StoredAttempt).c.purpose)).scalars())
 

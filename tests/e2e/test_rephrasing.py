@@ -24,14 +24,12 @@ from tests.support.fake_server import FakeServer
 def config_with_rephrasing(
     url: str, rephrase: dict[str, Any], language: object = "en", **survey: object
 ) -> AuditConfig:
-    """Config of an audit with rephrased questions, without judges."""
     section = {"source": "wvs7-sample", "countries": ["Japan"], "topics": ["divorce", "suicide"], **survey}
     data = config(url).model_dump() | {"language": language, "survey": {**section, "rephrase": rephrase}, "judges": []}
     return AuditConfig.model_validate(data)
 
 
 def sent_messages(server: FakeServer) -> list[str]:
-    """Messages of each request that reached the server, as JSON."""
     return [json.dumps(r.body["messages"], ensure_ascii=False) for r in server.requests]
 
 

@@ -200,7 +200,6 @@ def config_file(folder: Path, audit: AuditConfig) -> Path:
 
 
 def wait_for(server: FakeServer, requests: int) -> None:
-    """Wait until the server has received a number of requests."""
     deadline = time.monotonic() + PATIENCE_S
     while len(server.requests) < requests:
         assert time.monotonic() < deadline, "the run asks nothing"
@@ -255,7 +254,6 @@ def test_one_signal_drains_the_run_and_prints_how_to_resume(
 
 
 def rate(storage: str, conflict: Conflict, decision: Decision, *, rater: str = "ada") -> None:
-    """Record a person's decision on a conflict."""
     with open_database(storage) as db:
         sides = (conflict.cell, conflict.left, conflict.right, conflict.score_left, conflict.score_right)
         rating = Rating(*sides, rater=rater, decision=decision, decided_at=datetime.now(UTC))

@@ -47,7 +47,6 @@ def encoder() -> Path:
 
 
 def config(url: str, models: int = 2, **probe: Any) -> AuditConfig:
-    """Config of an audit with only the probe `semantic`."""
     data = audit_configs.config(url, models, judges=[]).model_dump(
         mode="json", include={"models", "seed"}, exclude_unset=True
     )
@@ -163,7 +162,6 @@ def test_a_rule_copied_from_the_prompt_is_rejected(server: FakeServer, storage: 
 
 
 def write(path: Path, columns: list[str], rows: list[list[object]]) -> Path:
-    """Write a CSV file and return its path."""
     with open(path, "w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([columns, *rows])
     return path

@@ -42,7 +42,6 @@ class TextEncoder:
     name, revision, dimensions = "texts", "texts-1", 256
 
     def __init__(self) -> None:
-        """Start without texts."""
         self._index: dict[str, int] = {}
 
     def _direction(self, text: str) -> NDArray[np.float32]:
@@ -119,10 +118,7 @@ def write_questions(folder: Path) -> Path:
 
 
 class Cells:
-    """The cells that the command prints as JSON."""
-
     def __init__(self, output: str) -> None:
-        """Parse the output of the command."""
         parsed = json.loads(output)
         self.cells: list[dict[str, Any]] = parsed["cells"]
         self.departures: list[dict[str, Any]] = parsed["departures"]

@@ -60,7 +60,6 @@ def copied(finished: Path, tmp_path: Path) -> str:
 
 
 def value(estimate: Estimate) -> float:
-    """Value of an estimate, which must not be missing."""
     assert estimate.value is not None
     return estimate.value
 

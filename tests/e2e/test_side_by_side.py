@@ -26,7 +26,6 @@ ANSWER = scripted(len)
 
 
 def is_review(request: Request) -> bool:
-    """Whether a verdict is asked for."""
     return request.schema in SURVEY_REVIEWS
 
 

@@ -57,7 +57,6 @@ class LoggingEncoder(WordEncoder):
         self.log, self.on_batch = log, on_batch
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors, shape (texts, dimensions)."""
         with self.log.open("a") as file:
             print(len(texts), file=file)
         self.on_batch(len(self.log.read_text().split()))

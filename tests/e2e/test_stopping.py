@@ -23,7 +23,6 @@ from tests.support.known import known
 
 
 def stored(handle: AuditHandle) -> tuple[list[Trace], list[Verdict], dict[str, Any]]:
-    """Traces, verdicts and status of a completed audit."""
     with open_database(handle.storage, create=False) as db:
         audit = audits.get_audit(db, handle.name)
         assert load_overviews(db)[0].progress == 1

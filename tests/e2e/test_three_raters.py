@@ -51,7 +51,6 @@ def terminals(tmp_path: Path) -> Iterator[dict[str, Tmux]]:
 
 
 def decide_all(terminal: Tmux) -> None:
-    """Press decision keys until the screen says that nothing is left."""
     terminal.wait_for(f"of {N_CONFLICTS} · by information")
     terminal.press("Space")
     deadline = time.monotonic() + LIMIT_S

@@ -115,6 +115,5 @@ def _pairs_of_block(block: Block) -> Iterator[Pair]:
 
 
 def pairs_of(choice: Mapping[str, str]) -> set[Pair]:
-    """The pairs of values that a case has."""
     chosen = [(axis, choice[axis]) for axis in AXES if choice[axis] != NONE]
     return set(itertools.combinations(chosen, 2))

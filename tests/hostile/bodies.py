@@ -68,7 +68,6 @@ def _answer(case: Mapping[str, str], pem_chars: int) -> dict[str, Any]:
 
 
 def _or(choice: str, default: str) -> str:
-    """The value on an axis, or a default if the axis does not apply."""
     return default if choice == "-" else choice
 
 

@@ -51,7 +51,6 @@ class HostileServer:
         self.server.__exit__(*exc)
 
     def url_of(self, case: Case) -> str:
-        """Base URL of the model of a case."""
         if case.protocol == "anthropic-batch":
             return self.server.url.removesuffix("/v1")
         # Each case has its own path, since models with one API key and base URL share rate limits and pauses.

@@ -58,7 +58,6 @@ class HostileAudit:
 
 
 def load_audits() -> list[HostileAudit]:
-    """All lines of `audits.tsv`."""
     with Path(__file__).with_name("audits.tsv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     return [

@@ -51,7 +51,6 @@ class FileServer:
         threading.Thread(target=self._http.serve_forever, daemon=True).start()
 
     def asked_for(self, path: str) -> list[str | None]:
-        """The range headers of the requests for a path, in order."""
         return [header for asked, header in self.requests if asked == path]
 
     def close(self) -> None:
@@ -109,6 +108,5 @@ def minilm() -> Path:
 
 @pytest.fixture(scope="session")
 def encoder(minilm: Path) -> embeddings.SentenceEncoder:
-    """The sentence encoder."""
     del minilm
     return embeddings.load_encoder("all-MiniLM-L6-v2")

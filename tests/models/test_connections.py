@@ -114,14 +114,12 @@ CALL = Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT)
 
 
 async def ask(api_base: str, **settings: Any) -> Answer:
-    """The answer to one call, which is sent once."""
     section = ModelSection(name="m", model="openai/x", api_base=api_base, price={"input": 1, "output": 1}, **settings)
     [answer] = await ask_gateway(section, CALL, max_attempts=1)
     return answer
 
 
 def resolve_as(monkeypatch: pytest.MonkeyPatch, addresses: dict[str, str]) -> None:
-    """Resolve these names to these addresses, and no other name."""
     resolve = socket.getaddrinfo
 
     def getaddrinfo(host: Any, port: Any, *arguments: Any, **more: Any) -> Any:
@@ -135,7 +133,6 @@ def resolve_as(monkeypatch: pytest.MonkeyPatch, addresses: dict[str, str]) -> No
 
 @contextmanager
 def watched_connections(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Addresses that sockets connect to."""
     hosts: list[str] = []
     connect = socket.socket.connect
 
@@ -352,8 +349,6 @@ URL = "https://example.org/v1/chat/completions"
 
 
 class ScriptedTransport(httpx.AsyncBaseTransport):
-    """Answer each request with a fixed response."""
-
     def __init__(self, response: httpx.Response) -> None:
         self.response = response
 

@@ -67,7 +67,6 @@ def chat_requests(server: FakeServer, model: str) -> list[dict[str, Any]]:
 
 
 def request_fields(request: Request) -> tuple[Any, ...]:
-    """Path, body and headers of a request."""
     return request.path, request.body, {k.lower(): v for k, v in request.headers.items()}
 
 

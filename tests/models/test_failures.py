@@ -136,7 +136,6 @@ RESPONSES: dict[str, tuple[int, Any, tuple[Outcome, bool]]] = {
 
 
 def received(status: int, body: Any) -> HttpExchange:
-    """The record of a response with this status and body."""
     exchange = HttpExchange()
     exchange.n_requests, exchange.status, exchange.body_start = 1, status, bytearray()
     exchange.receive_chunk((body if isinstance(body, str) else json.dumps(body)).encode())
@@ -162,7 +161,6 @@ def test_a_header_of_aws_names_a_throttled_request() -> None:
 
 
 def refused_with(message: str) -> dict[str, Any]:
-    """An error's body with this message."""
     return {"error": {"message": message, "type": "tokens"}}
 
 

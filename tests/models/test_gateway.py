@@ -408,7 +408,6 @@ SURROGATE = "a\0b\ud800c"
 
 
 def all_strings(value: Any) -> Iterator[str]:
-    """Yield all strings of a dataclass, at any depth."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, tuple):

@@ -40,7 +40,6 @@ Refuse = Callable[[dict[str, Any]], Reply | None]
 
 
 def unsupported(param: str, kind: str = "parameter") -> Reply:
-    """OpenAI's refusal of a parameter."""
     return error(400, f"Unsupported {kind}: '{param}' is not supported with this model.", code=f"unsupported_{kind}")
 
 
@@ -462,8 +461,6 @@ async def test_calls_do_not_wait_for_each_other_forever_if_all_fail(server: Fake
 
 
 def thinks_for(n_tokens: int) -> Script:
-    """A model that thinks for so many tokens before it answers."""
-
     def script(request: Request) -> Reply:
         limit = request.body["max_tokens"]
         reply = completion(JUDGEMENT) if limit > n_tokens else completion("", finish="length")

@@ -34,21 +34,18 @@ AWS = {"AWS_ACCESS_KEY_ID": "AKIATEST", "AWS_SECRET_ACCESS_KEY": KEY, "AWS_REGIO
 
 
 def anthropic(text: str) -> Reply:
-    """A completion in Anthropic's format."""
     body = {"id": "msg_1", "type": "message", "role": "assistant", "model": "claude-served", "stop_sequence": None}
     usage = {"input_tokens": 7, "output_tokens": 3}
     return Reply(body=body | {"content": [{"type": "text", "text": text}], "stop_reason": "end_turn", "usage": usage})
 
 
 def gemini(text: str) -> Reply:
-    """A completion in Gemini's format."""
     candidate = {"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP", "index": 0}
     usage = {"promptTokenCount": 7, "candidatesTokenCount": 3, "totalTokenCount": 10}
     return Reply(body={"candidates": [candidate], "usageMetadata": usage, "modelVersion": "gemini-served"})
 
 
 def converse(text: str) -> Reply:
-    """A completion in the format of Bedrock's Converse API."""
     usage = {"inputTokens": 7, "outputTokens": 3, "totalTokens": 10}
     message = {"role": "assistant", "content": [{"text": text}]}
     return Reply(body={"output": {"message": message}, "stopReason": "end_turn", "usage": usage})

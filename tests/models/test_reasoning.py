@@ -209,14 +209,12 @@ def test_an_answer_is_cut_off_thinking_if_nothing_but_thinking_arrived() -> None
 
 
 def chat(message: dict[str, Any], reason: str = "stop", **usage: Any) -> dict[str, Any]:
-    """A response in OpenAI's format."""
     choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": reason}
     usage = {"prompt_tokens": 10, "completion_tokens": 400, "total_tokens": 410, **usage}
     return {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage}
 
 
 def claude(*parts: dict[str, Any], reason: str = "end_turn", **usage: Any) -> dict[str, Any]:
-    """A response of Anthropic's."""
     usage = {"input_tokens": 10, "output_tokens": 400, **usage}
     message = {"id": "x", "type": "message", "role": "assistant", "model": "m", "stop_sequence": None}
     return {**message, "content": list(parts), "stop_reason": reason, "usage": usage}
@@ -232,7 +230,6 @@ def gemini(*parts: dict[str, Any], reason: str = "STOP") -> dict[str, Any]:
 
 
 def converse(*parts: dict[str, Any], reason: str = "end_turn", **fields: Any) -> dict[str, Any]:
-    """A response of Bedrock's Converse."""
     usage = {"inputTokens": 10, "outputTokens": 400, "totalTokens": 410}
     message = {"output": {"message": {"role": "assistant", "content": list(parts)}}}
     return {**message, "stopReason": reason, "usage": usage, "metrics": {"latencyMs": 1}, **fields}

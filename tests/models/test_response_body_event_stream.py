@@ -20,14 +20,12 @@ STREAM_ONLY = "This model only supports stream mode, please enable the stream pa
 
 
 def chunk(delta: dict[str, Any], finish: str | None = None, **fields: Any) -> dict[str, Any]:
-    """A chunk of a chat completion."""
     choice = {"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}
     head = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "m-1", "usage": None}
     return {**head, "choices": [choice], **fields}
 
 
 def events(*chunks: dict[str, Any] | str, newline: str = "\n") -> bytes:
-    """A stream of events with these data."""
     lines = [f"data: {part if isinstance(part, str) else json.dumps(part)}" for part in chunks]
     return "".join(f"{line}{newline}{newline}" for line in lines).encode()
 
@@ -71,7 +69,6 @@ def message_events(blocks: list[dict[str, Any]], stop_reason: str | None = "end_
 
 
 def streamed(body: bytes, content_type: str = "text/event-stream") -> Reply:
-    """A response with a stream of events."""
     return Reply(raw=body, headers={"content-type": content_type})
 
 

@@ -60,7 +60,6 @@ def test_a_model_is_suspended_only_while_its_provider_insists() -> None:
 
 
 def refusal(retry_after_s: float | None = None) -> RequestFailure:
-    """A failure by status 429."""
     return RequestFailure(Outcome.RATE_LIMITED, True, False, "slow", 429, retry_after_s)
 
 

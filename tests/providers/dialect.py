@@ -23,8 +23,6 @@ from tests.support.fake_server import Reply, Request
 
 
 class Situation(StrEnum):
-    """What happens between an audit and a provider."""
-
     DIRECT = "direct"
     REVIEW = "review"
     LOGPROB = "logprob"
@@ -215,7 +213,6 @@ class Dialect:
         return is_address and request.query == self.query
 
     def _addresses(self) -> list[str]:
-        """All addresses, as templates."""
         return [address for address in (self.url, self.completions_url, *self.other_urls) if address]
 
     def content(self, request: Request) -> Content:
@@ -287,7 +284,6 @@ def without_rule(dialect: Dialect, rule: Rule) -> Dialect:
 
 
 def _url_pattern(template: str) -> str:
-    """Regular expression of an address."""
     return re.escape(template).replace(re.escape("{model}"), r"(?P<model>[^/?]+?)")
 
 

@@ -41,8 +41,6 @@ MEASURES = {
 
 
 class ProviderPage(NamedTuple):
-    """Everything known of one provider."""
-
     setup: Provider
     dialect: Dialect
     expectations: Mapping[Situation, Expectation]
@@ -117,7 +115,6 @@ def _config_lines(page: ProviderPage) -> str:
 
 
 def _key(page: ProviderPage) -> str:
-    """Where the key comes from, where the lines of the config do not say it."""
     setup = page.setup
     if setup.environment and setup.key_variable is None:
         return f"No key; {', '.join(f'`{name}`' for name in setup.environment)} must be set."
@@ -127,7 +124,6 @@ def _key(page: ProviderPage) -> str:
 
 
 def _batches(page: ProviderPage) -> str:
-    """Whether calls can be sent in batches."""
     if needs_bucket(page.section):
         return "yes (`batch.bucket`)"
     if find_batch_provider(page.section, BatchSection()) is None:
@@ -136,7 +132,6 @@ def _batches(page: ProviderPage) -> str:
 
 
 def _form(page: ProviderPage) -> str:
-    """The form of structured answers."""
     form = page.expectations[Situation.DIRECT].form
     return FORMS[form.value] if form else "-"
 

@@ -42,7 +42,6 @@ RULES = [(provider, rule) for provider, dialect in DIALECTS.items() for rule in 
 
 
 def request_of(dialect: Dialect, body: dict[str, object]) -> Request:
-    """A request with this body to the dialect's address."""
     path = "/" + dialect.url.partition("://")[2].partition("/")[2]
     model_path = path.replace("{model}", dialect.model_id(dialect.model))
     return Request(0, model_path, body, {"Host": dialect.url.split("/")[2]}, 0.0, dialect.query)

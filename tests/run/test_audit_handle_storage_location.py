@@ -25,7 +25,6 @@ model = "embedded/smollm2-135m"
 
 
 def write_config(folder: Path, settings: str = "", name: str = "audit.toml") -> AuditConfig:
-    """Write a config into a folder, which is created, and load it."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text(CONFIG.format(settings=settings), encoding="utf-8")
     return load_config(folder / name)
@@ -40,7 +39,6 @@ def write_old_database(path: Path, audit: str) -> None:
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working folder of each test."""
     working_folder = tmp_path / "here"
     working_folder.mkdir()
     monkeypatch.chdir(working_folder)

@@ -52,7 +52,6 @@ CONFIG: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The database of a finished simulated audit."""
     path = tmp_path_factory.mktemp("finished") / "auditor.db"
     with word_encoder():
         run_audit(AuditConfig.model_validate(CONFIG), storage=f"sqlite:///{path}")
@@ -207,7 +206,6 @@ class Changes:
         return self.table.name, ", ".join(key), "is gone" if is_gone else f"has {column} = "
 
     def copy_of(self, row: dict[str, Any]) -> dict[str, Any]:
-        """A row with another key."""
         key = next(c.name for c in reversed(list(self.table.primary_key)) if c.name != "audit_id")
         changed = {"name": "added"} if self.table.name == "audit" else {}
         other = f"{row[key]}9" if isinstance(row[key], str) else 7919

@@ -32,7 +32,6 @@ NEWER = fingerprints.READER_VERSIONS["direct"] + 1
 
 @pytest.fixture(scope="module", autouse=True)
 def encoder() -> Iterator[None]:
-    """An encoder without weights."""
     with word_encoder():
         yield
 

@@ -42,8 +42,6 @@ ANSWER = Answer(
 
 
 class FixedAnswerClient:
-    """A client that gives every call the same answer."""
-
     async def complete(self, call: Call) -> Answer:
         return ANSWER
 

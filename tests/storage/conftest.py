@@ -25,7 +25,6 @@ def two_storages(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
 
 @pytest.fixture
 def file_storage(tmp_path: Path) -> str:
-    """URL of a file that does not exist yet."""
     return f"sqlite:///{tmp_path / 'audits.db'}"
 
 

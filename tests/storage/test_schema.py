@@ -79,7 +79,6 @@ def path_of(storage: str) -> Path:
 
 
 def describe_schema(url: str) -> dict[str, object]:
-    """Columns, keys and indexes of every table."""
     engine = make_engine(url)
     with engine.connect().execution_options(**read_only_options(engine)) as connection:
         inspector = inspect(connection)

@@ -92,7 +92,6 @@ def run_tests(files: list[str], seconds: float) -> int:
 
 
 def main() -> int:
-    """Run the tests that the present change can affect."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--base", default="HEAD", help="the commit that the change is compared with")
     parser.add_argument("--seconds", type=float, default=80, help="time for the tests, with what has passed before")

@@ -42,7 +42,6 @@ def config(url: str, models: int = 3, **changes: Any) -> AuditConfig:
 
 
 def with_models(audit: AuditConfig, **changes: Any) -> AuditConfig:
-    """The audit with settings of all its models changed."""
     return audit.model_copy(update={"models": [model.model_copy(update=changes) for model in audit.models]})
 
 
@@ -53,6 +52,5 @@ def semantic_audit(url: str, models: int = 2, **settings: Any) -> AuditConfig:
 
 
 def with_schema_version(audit: AuditConfig, version: int) -> AuditConfig:
-    """The audit with a version of the schema of its direct question, if it asks it."""
     direct = audit.probes.direct and audit.probes.direct.model_copy(update={"schema_version": version})
     return audit.model_copy(update={"probes": audit.probes.model_copy(update={"direct": direct})})

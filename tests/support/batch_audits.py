@@ -27,8 +27,6 @@ PRICE = Price(input=10.0, output=100.0)
 
 
 class BatchServer(FakeServer):
-    """A server with the batch APIs of all providers."""
-
     batches: FakeVertex
 
 
@@ -54,7 +52,6 @@ def batched(server: FakeServer, provider: str = "openai", **batch: Any) -> Audit
 
 
 def priced(audit: AuditConfig) -> AuditConfig:
-    """The audit with the price of `PRICE` for each model."""
     return with_models(audit, price=PRICE)
 
 
@@ -70,7 +67,6 @@ def run_until_submitted(audit: AuditConfig, storage: str) -> None:
 
 
 def waiting_batches(storage: str) -> list[dict[str, Any]]:
-    """The batches that wait at providers, as `auditor status` shows them."""
     with open_database(storage, create=False) as db:
         waiting: list[dict[str, Any]] = load_audit_status(db, audits.get_audit(db, "scripted"))["batches"]
         return waiting

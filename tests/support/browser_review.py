@@ -45,8 +45,6 @@ ESCAPE_SEQUENCES = r"/\x1b\[[0-9;?]*[a-zA-Z]/g"
 
 @dataclass
 class Review:
-    """The command, which serves."""
-
     process: subprocess.Popen[str]
     address: str
     known_ids: set[str] = field(default_factory=set)
@@ -95,13 +93,11 @@ def serve_review(arguments: Sequence[str], settings: Path) -> Iterator[Review]:
 
 
 def record_terminal(browser: Chromium) -> None:
-    """Record what the terminal of each page is sent from now on."""
     browser.call("Page.enable")
     browser.call("Page.addScriptToEvaluateOnNewDocument", source=RECORD_SCRIPT)
 
 
 def wait_until(condition: Callable[[], bool], limit_s: float = PATIENCE_S) -> bool:
-    """Whether a condition becomes true within the limit."""
     deadline = time.monotonic() + limit_s
     while not condition():
         if time.monotonic() > deadline:
@@ -111,17 +107,14 @@ def wait_until(condition: Callable[[], bool], limit_s: float = PATIENCE_S) -> bo
 
 
 def wait_for_text(browser: Chromium, text: str) -> None:
-    """Wait until the terminal in the page has been sent a text."""
     browser.wait_for(_has_received(text))
 
 
 def shows(browser: Chromium, text: str) -> bool:
-    """Whether the terminal in the page has been sent a text."""
     return bool(browser.evaluate(_has_received(text)))
 
 
 def _has_received(text: str) -> str:
-    """The condition in JavaScript."""
     return f"window.received.replace({ESCAPE_SEQUENCES}, '').includes({json.dumps(text)})"
 
 

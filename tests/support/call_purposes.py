@@ -149,7 +149,6 @@ def config(url: str, models: int = 3, **changes: Any) -> AuditConfig:
 
 
 def _of_model(model: dict[str, str], **probes: Any) -> AuditConfig:
-    """An audit of one model section, without judges."""
     base = config(URL, 1, survey=CELLS, judges=[]).model_dump(exclude_none=True)
     return with_schema_version(AuditConfig.model_validate(base | {"models": [model], "probes": probes}), 1)
 
@@ -286,7 +285,6 @@ def distribution(storage: str, folder: Path) -> None:
 
 
 def native_distribution(storage: str, folder: Path) -> None:
-    """Opinions in the language of the country."""
     section = {
         "source": str(write_opinion_survey(folder)), "countries": ["Japan"], "topics": ["divorce"],
         "rephrase": {"question": {"ja": "{country}: {topic}"}, "scale": {"ja": ["never", "always"]}},
@@ -393,12 +391,10 @@ def other_providers(storage: str, _: Path) -> None:
 
 
 def openai_batches(storage: str, _: Path) -> None:
-    """Calls in OpenAI's batches."""
     run_audit(config(URL, 2, survey=CELLS, probes={"direct": {"samples": 1}}, batch=BATCH), storage=storage)
 
 
 def anthropic_batches(storage: str, _: Path) -> None:
-    """Calls in Anthropic's batches."""
     audit = config(URL, 2, survey=CELLS, judges=[], probes={"direct": {"samples": 1}}, batch=BATCH)
     changes = [{"model": f"anthropic/scripted-{x}", "api_base": f"http://{HOST}"} for x in "ab"]
     models = [m.model_copy(update=change) for m, change in zip(audit.models, changes, strict=True)]

@@ -111,7 +111,6 @@ class Chromium:
         self.call("Network.enable")
 
     def type(self, text: str) -> None:
-        """Type characters into what has the focus."""
         for character in text:
             key = "Enter" if character == "\r" else character
             parameters = {"key": key, "text": character, "windowsVirtualKeyCode": ord(character.upper())}
@@ -126,11 +125,9 @@ class Chromium:
                 self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=count)
 
     def photograph(self) -> bytes:
-        """The window as a PNG."""
         return base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"])
 
     def run_axe(self) -> list[dict[str, Any]]:
-        """The violations that axe-core finds in the page."""
         self.evaluate(AXE.read_text(encoding="utf-8"))
         result = self.evaluate(
             "axe.run(document, {resultTypes: ['violations']}).then(r => JSON.stringify(r.violations))"
@@ -139,7 +136,6 @@ class Chromium:
         return violations
 
     def print_pdf(self) -> bytes:
-        """Print the page, with the margins and sizes of its style sheet."""
         result = self.call("Page.printToPDF", preferCSSPageSize=True, displayHeaderFooter=False)
         return base64.b64decode(result["data"])
 

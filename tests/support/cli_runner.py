@@ -27,7 +27,6 @@ class CommandOutput:
 
 
 def auditor(*words: str | Path, cwd: Path | None = None, **env: str) -> CommandOutput:
-    """Run a command in a folder, with additional environment variables."""
     with mock.patch.dict(os.environ, env), contextlib.chdir(cwd or "."):
         return run([str(word) for word in words])
 

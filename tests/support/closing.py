@@ -18,7 +18,6 @@ T = TypeVar("T", bound=Closable)
 
 @asynccontextmanager
 async def closing(closable: T) -> AsyncIterator[T]:
-    """Yield it, and close it."""
     try:
         yield closable
     finally:

@@ -28,7 +28,6 @@ class ComparisonQuestion(NamedTuple):
 
 
 def read_question(request: Request) -> ComparisonQuestion:
-    """Parse the items and the form of an English comparison question."""
     user = str(request.body["messages"][-1]["content"])
     match = re.search(r"A: (?P<a>.*)\nB: (?P<b>.*)\n(?P<q>[^\n]*)\Z", user, re.DOTALL)
     assert match, user

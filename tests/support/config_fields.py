@@ -12,8 +12,6 @@ from auditor.config import AuditConfig, Probes
 
 
 class ConfigField(NamedTuple):
-    """One key of a section."""
-
     section: type[BaseModel]
     name: str
     info: FieldInfo

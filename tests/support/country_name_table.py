@@ -37,7 +37,6 @@ PARTS = ("england", "scotland", "wales")
 
 
 def format_table() -> str:
-    """Return the content of the table."""
     locales = Path(pycountry.__file__).parent / "locales"
     codes_by_name = _collect_cldr_names()
     # Translated official names are left out: they are rarely used, and some are those of another country.

@@ -56,7 +56,6 @@ class Block(NamedTuple):
 
 
 def blocks(page: Path, language: str) -> Iterator[Block]:
-    """Yield every block of a language on a page."""
     text = page.read_text(encoding="utf-8")
     earlier_blocks: list[str] = []
     for match in re.finditer(rf"^```{language}[^\n]*\n(.*?)^```", text, re.S | re.M):
@@ -127,7 +126,6 @@ def _with_scripted_endpoint(table: Table, url: str) -> Table:
 
 
 def write_block_files(folder: Path) -> None:
-    """Write the files that blocks refer to."""
     shutil.copy(ROOT / "prompts" / "en" / "review.md", folder / "stern.md")
     items = [f"q{i},Is {i} an even number?,{'no' if i % 2 else 'yes'},yes|no" for i in range(4)]
     (folder / "items.csv").write_text("\n".join(["id,question,truth,options", *items]), encoding="utf-8")

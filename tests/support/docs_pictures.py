@@ -120,7 +120,6 @@ def photograph_report(page: Path, profile: Path) -> bytes:
 
 
 def main() -> None:
-    """Write all pictures and their texts."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         storage = f"sqlite:///{folder}/audits.db"

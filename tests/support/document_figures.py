@@ -184,7 +184,6 @@ def name_estimates(row: ReportModel) -> dict[int, list[str]]:
 
 
 def iterate_values(value: object) -> Iterator[object]:
-    """A value, or those of a list or mapping."""
     if isinstance(value, Mapping | list | tuple):
         for item in value.values() if isinstance(value, Mapping) else value:
             yield from iterate_values(item)
@@ -193,7 +192,6 @@ def iterate_values(value: object) -> Iterator[object]:
 
 
 def _key(estimate: Estimate) -> tuple[object, ...]:
-    """The figures of an estimate."""
     return estimate.value, estimate.ci_low, estimate.ci_high, estimate.n
 
 
@@ -258,7 +256,6 @@ def _occurs(number: str, text: str, times: int) -> bool:
 
 
 def _show_estimate(estimate: Estimate, style: NumberStyle, digits: int, *, shows_n: bool) -> ShownFigure:
-    """What must be readable of an estimate."""
     if estimate.value is None:
         return ShownFigure((), estimate.reason or "")
     value, low, high = (
@@ -279,7 +276,6 @@ def _show_interval(estimate: Estimate, column: Column) -> ShownFigure:
 
 
 def _show_number(cell: float | CountShare | LowerBound, column: Column) -> str:
-    """What must be readable of a number."""
     if isinstance(cell, CountShare):
         return format_percent(cell.n, cell.total)
     if isinstance(cell, LowerBound) and column.style == "usd":

@@ -29,17 +29,14 @@ def render_page_svg(spec: Mapping[str, object], *, title: str, description: str,
 
 
 def draw(spec: Mapping[str, object]) -> Element:
-    """Draw one figure."""
     return ElementTree.fromstring(render_page_svg(spec, title="Title", description="Description", id_prefix="f"))
 
 
 def texts_of(svg: Element) -> list[str]:
-    """The texts that a figure shows."""
     return [element.text or "" for element in svg.iter("text")]
 
 
 def tooltips_of(svg: Element) -> list[str]:
-    """The tooltips of a figure's marks."""
     return ["".join(title.itertext()) for title in svg.iter("title") if "id" not in title.attrib]
 
 
@@ -59,7 +56,6 @@ class DrawnMark:
 
 
 def find_marks(svg: Element) -> list[DrawnMark]:
-    """The paths, rectangles and circles of a figure, in order."""
     return list(_iterate_marks(svg, (0.0, 0.0, 1.0), 0.0))
 
 

@@ -83,7 +83,6 @@ class FakeBatches:
             app.router.add_route(method, path, self._recorded(handler))
 
     def routes(self) -> list[tuple[str, str, Handler]]:
-        """Method, path and handler of each route."""
         return [
             ("POST", "/v1/files", self._put_file),
             ("GET", "/v1/files/{id}/content", self._get_file),
@@ -344,7 +343,6 @@ def gemini_as_openai(body: dict[str, Any], model: str) -> dict[str, Any]:
 
 
 def as_gemini(reply: Reply) -> dict[str, Any]:
-    """Convert a reply in OpenAI's format to Gemini's."""
     if reply.status != 200:
         return {"error": {"code": reply.status, "message": reply.body["error"]["message"], "status": "INTERNAL"}}
     text = reply.body["choices"][0]["message"]["content"]
@@ -369,7 +367,6 @@ def as_openai(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def as_anthropic(body: dict[str, Any], reply: Reply) -> dict[str, Any]:
-    """Convert a reply in OpenAI's format to an Anthropic message."""
     if reply.status != 200:
         kind = {400: "invalid_request_error", 429: "rate_limit_error"}.get(reply.status, "api_error")
         return {"type": "error", "error": {"type": kind, "message": reply.body["error"]["message"]}}
@@ -399,7 +396,6 @@ def json_response(body: dict[str, Any], status: int = 200) -> web.Response:
 
 
 def google_error(status: int, message: str, name: str) -> web.Response:
-    """A refusal by one of Google's APIs."""
     return json_response({"error": {"code": status, "message": message, "status": name}}, status)
 
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Request:
-    """One request as it arrived."""
-
     number: int
     path: str
     body: dict[str, Any]
@@ -41,7 +39,6 @@ class Request:
 
     @property
     def schema(self) -> str | None:
-        """Name of the JSON schema asked for."""
         response_format: dict[str, Any] = self.body.get("response_format") or {}
         name: str | None = response_format.get("json_schema", {}).get("name")
         return name
@@ -53,7 +50,6 @@ class Request:
 
     @property
     def text(self) -> str:
-        """Contents of all messages, joined by newlines."""
         return "\n".join(str(m["content"]) for m in self.body.get("messages", []))
 
     def draw(self, label: str = "") -> float:
@@ -89,7 +85,6 @@ NEVER = threading.Event()
 
 
 def completion(text: str | None, *, finish: str | None = "stop", usage: bool = True, **message: Any) -> Reply:
-    """A chat completion with this text."""
     body: dict[str, Any] = {
         "id": "chatcmpl-1",
         "object": "chat.completion",
@@ -105,7 +100,6 @@ def completion(text: str | None, *, finish: str | None = "stop", usage: bool = T
 
 
 def error(status: int, message: str, *, code: str | None = None, headers: dict[str, str] | None = None) -> Reply:
-    """An error in OpenAI's format."""
     return Reply(status, {"error": {"message": message, "type": "error", "code": code}}, headers or {})
 
 

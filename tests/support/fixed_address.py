@@ -59,7 +59,6 @@ class WordEncoder:
 
 @contextmanager
 def use_encoder(encoder: object) -> Iterator[None]:
-    """Use an encoder in place of every sentence encoder."""
     with (
         mock.patch("auditor.models.embeddings.check_encoder"),
         mock.patch("auditor.models.embeddings.load_encoder", return_value=encoder),

@@ -43,11 +43,9 @@ class RunningCommand:
         return self._process.exitcode
 
     def poll(self) -> int | None:
-        """Same as `returncode`."""
         return self.returncode
 
     def send_signal(self, number: int) -> None:
-        """Send the process, which must still run, a signal."""
         assert self._process.pid is not None
         if self.returncode is not None:
             raise AssertionError(f"the command had ended with code {self.returncode}: {self.communicate()}")
@@ -58,7 +56,6 @@ class RunningCommand:
         return words in (Path(self._streams.name) / STREAMS[1]).read_text(encoding="utf-8")
 
     def kill(self) -> None:
-        """Kill the process."""
         self._process.kill()
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
@@ -91,7 +88,6 @@ def start(*words: str | Path, largest_file: int = resource.RLIM_INFINITY) -> Run
 
 
 def _run(words: list[str], folder: str, environment: dict[str, str], largest_file: int, streams: Path) -> None:
-    """Run the command in the forked process."""
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)

@@ -28,7 +28,6 @@ def hang_limit(seconds: float = PATIENCE_S) -> Iterator[Callable[[], None]]:
     """
 
     def interrupt(signal_number: int, frame: FrameType | None) -> None:
-        """Handle the timer's signal."""
         raise WorkHangs(f"the work takes longer than {seconds:g} s")
 
     def restart() -> None:

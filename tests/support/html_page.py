@@ -32,17 +32,14 @@ class Page(HTMLParser):
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Record an element."""
         self.elements.append((tag, dict(attrs)))
         if tag not in VOID_ELEMENTS:
             self.open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Record an element that is closed in its tag."""
         self.elements.append((tag, dict(attrs)))
 
     def handle_endtag(self, tag: str) -> None:
-        """Record a closing tag that closes another element than the last one."""
         if not self.open or self.open.pop() != tag:
             self.broken.append(tag)
 
@@ -55,11 +52,9 @@ class Page(HTMLParser):
 
     @property
     def text(self) -> str:
-        """All texts of the page."""
         return "".join(self.texts)
 
     def all(self, tag: str) -> list[dict[str, str | None]]:
-        """The attributes of every element with a tag."""
         return [attributes for name, attributes in self.elements if name == tag]
 
 

@@ -8,6 +8,5 @@ from typing import Any
 
 
 def write_json_lines(path: Path, *records: Any) -> Path:
-    """Write values as JSON Lines and return the path."""
     path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     return path

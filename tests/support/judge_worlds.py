@@ -51,7 +51,6 @@ class PanelWorld:
     missing: float = 0.0
 
     def draw(self, seed: int) -> Panel:
-        """Draw a panel."""
         rng = np.random.default_rng(seed)
         n_cells, n_judges = self.countries * self.topics, len(self.accuracies)
         cell = np.repeat(np.arange(n_cells), self.traces)

@@ -8,6 +8,5 @@ T = TypeVar("T")
 
 
 def known(value: T | None) -> T:
-    """The value, which must not be None."""
     assert value is not None
     return value

@@ -34,7 +34,6 @@ def run_survey_audit(storage: str, samples: int = 2) -> None:
 
 
 def run_task_audit(storage: str, folder: Path) -> None:
-    """Run an audit of a task with three items."""
     run_audit(_config(TASK_AUDIT, task=sum_task(folder, items=3), probes={"direct": {"samples": 1}}), storage=storage)
 
 

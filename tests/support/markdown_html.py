@@ -18,17 +18,12 @@ EXTENSIONS = (
 
 
 class Element(NamedTuple):
-    """An element of a page, with its attributes."""
-
     tag: str
     attributes: tuple[tuple[str, str | None], ...]
 
 
 class Page(HTMLParser):
-    """The elements and the visible text of a rendered text."""
-
     def __init__(self, html: str) -> None:
-        """Parse a page."""
         super().__init__()
         self.elements: list[Element] = []
         self.text = ""
@@ -36,11 +31,9 @@ class Page(HTMLParser):
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Keep an element."""
         self.elements.append(Element(tag, tuple(attrs)))
 
     def handle_data(self, data: str) -> None:
-        """Keep a text."""
         self.text += data
 
     def handle_comment(self, data: str) -> None:

@@ -21,7 +21,6 @@ TILT = 0.05 * np.linspace(-1, 1, 10)
 
 
 def write_rows(path: Path, header: Sequence[str], rows: Sequence[Sequence[object]]) -> Path:
-    """Write a CSV file."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(header)

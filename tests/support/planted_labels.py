@@ -64,11 +64,9 @@ def plant_labels(
 
 
 def make_label(key: TraceKey, *, is_valid: bool, is_unsure: bool = False, rater: str = "rater 1") -> Label:
-    """A label of a trace."""
     value = UNSURE if is_unsure else Ruling.VALID.value if is_valid else Ruling.INVALID.value
     return Label(to_unit(key), rater, value, LABELLED_AT)
 
 
 def to_unit(key: TraceKey) -> LabelUnit:
-    """A trace as it is labelled."""
     return LabelUnit(LabelKind.TRACE, tuple(map(str, key)))

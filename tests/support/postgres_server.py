@@ -39,8 +39,6 @@ class PostgresUnavailable(Exception):
 
 @dataclass
 class Postgres:
-    """A running server."""
-
     process: ServerProcess
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
@@ -150,7 +148,6 @@ class ServerProcess:
         return self._process.pid
 
     def start(self) -> None:
-        """Start the server, and return when it accepts connections."""
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 self._words, stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=self._folder, **self._user_options
@@ -164,7 +161,6 @@ class ServerProcess:
         self._process.wait(PATIENCE_S)
 
     def _wait(self, process: subprocess.Popen[bytes], log: Path) -> None:
-        """Wait until the server accepts connections."""
         import psycopg
 
         deadline = time.monotonic() + PATIENCE_S

@@ -64,7 +64,6 @@ class CopyingWorld:
     planted: bool = True
 
     def draw(self, seed: int) -> LabelledPanel:
-        """Draw a panel."""
         rng = np.random.default_rng(seed)
         n, n_judges = self.traces, len(self.error_log_odds)
         cell = rng.permutation(np.arange(n) % (self.countries * self.topics))

@@ -52,7 +52,6 @@ def environment(**changes: str) -> dict[str, str]:
 
 
 def descendants(pid: int) -> list[int]:
-    """Process ids of a process and all its descendants."""
     children: dict[int, list[int]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):  # the process has ended meanwhile
@@ -85,7 +84,6 @@ class Host:
             subprocess.run(["ip", "link", "set", self.namespace, "down"], check=True)
 
     def reconnect(self) -> None:
-        """Connect the host with the others again."""
         if self.namespace:
             subprocess.run(["ip", "link", "set", self.namespace, "up"], check=True)
 

@@ -105,7 +105,6 @@ def _running(command: Sequence[str], health_url: str) -> Iterator[None]:
 
 
 def _answers(url: str) -> bool:
-    """Whether a server answers with success."""
     try:
         with urllib.request.urlopen(url, timeout=2) as response:
             return bool(response.status == 200)

@@ -49,7 +49,6 @@ class Experiment:
 
     @property
     def audits(self) -> dict[str, str]:
-        """Names of the stored audits, by survey."""
         return {survey: STORED_NAME.format(survey=survey.lower()) for survey in ("WVS", "PEW")}
 
     def value(self, table: str, row: str, column: str, detail: str) -> float:

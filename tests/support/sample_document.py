@@ -50,7 +50,6 @@ TOO_FEW = "fewer than five countries"
 
 
 def sample_document() -> Document:
-    """A document with every kind of node."""
     opening: list[Block] = [
         Callout("", [Paragraph("This audit has not run to its end (stage: review). Every figure is provisional.")]),
         Facts(
@@ -245,7 +244,6 @@ def hostile_document() -> Document:
 
 
 def _map_texts(node: object, transform: Callable[[str], str]) -> object:
-    """A copy of a node with every text in it changed."""
     match node:
         case str():
             return transform(node)

@@ -44,7 +44,6 @@ PEOPLE_SHAPE, N_SELECTED = (24, 8), 14
 
 @contextmanager
 def opened(folder: Path) -> Iterator[Database]:
-    """A database in a folder."""
     with open_database(f"sqlite:///{folder}/audits.db") as db:
         yield db
 
@@ -56,7 +55,6 @@ def build_stored(save: Callable[[Database], Audit], folder: Path) -> Report:
 
 
 def build_worked_example(folder: Path) -> Report:
-    """The report of the worked example."""
     shutil.unpack_archive(WORKED_EXAMPLE, folder, filter="data")
     with opened(folder) as db:
         return build_report(db, "simulated-demo")
@@ -75,7 +73,6 @@ def build_task_report(folder: Path) -> Report:
 
 
 def write_rows(path: Path, header: list[str], rows: Sequence[tuple[object, ...]]) -> Path:
-    """Write a CSV file."""
     with path.open("w", newline="") as file:
         csv.writer(file).writerows([header, *rows])
     return path

@@ -41,12 +41,10 @@ TIMES = re.compile(r"_at$|^(order|latency\w*|config_hash|environment|version)$")
 
 
 def storage_in(folder: Path) -> str:
-    """URL of the database in a folder."""
     return f"sqlite:///{folder / 'audits.db'}"
 
 
 def open_conflicts(storage: str) -> list[Conflict]:
-    """The conflicts that the judges' votes left open."""
     with open_database(storage, create=False) as db:
         conflicts = results.load_conflicts(db, audits.get_audit(db, NAME).id)
     return [c for c in conflicts if c.state is ConflictState.OPEN]

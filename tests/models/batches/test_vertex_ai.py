@@ -26,7 +26,6 @@ KEYS = ("a", "b", "c")
 
 
 def body(text: str, seed: int = 1) -> dict[str, Any]:
-    """The body of a single request."""
     return {
         "contents": [{"role": "user", "parts": [{"text": text}]}],
         "system_instruction": {"parts": [{"text": "Answer."}]},

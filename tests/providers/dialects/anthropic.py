@@ -37,13 +37,11 @@ MAX_OUTPUT_TOKENS = 64_000
 
 
 def error(status: int, kind: str, message: str, headers: Mapping[str, str] | None = None) -> Reply:
-    """An error in Anthropic's format."""
     body = {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_011CT7W3vE"}
     return Reply(status, body, {"request-id": "req_011CT7W3vE", **(headers or {})})
 
 
 def invalid(message: str) -> Reply:
-    """A refused body."""
     return error(400, "invalid_request_error", message)
 
 
@@ -245,7 +243,6 @@ class Anthropic(Dialect):
     def _reply(
         self, content: list[dict[str, Any]], stop_reason: str, request: Request, n_tokens: int | None = None
     ) -> Reply:
-        """A message with these blocks."""
         usage = {
             "input_tokens": 150, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0,
             "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},

@@ -31,7 +31,6 @@ def error(status: int, kind: str, message: str) -> Reply:
 
 
 def invalid(message: str) -> Reply:
-    """A refused body."""
     return error(400, "ValidationException", message)
 
 
@@ -42,7 +41,6 @@ def constraint(number: object, path: str, requirement: str) -> Reply:
 
 
 def inference(body: Body) -> dict[str, Any]:
-    """The configuration of a request."""
     config: dict[str, Any] = body.get("inferenceConfig") or {}
     return config
 
@@ -225,7 +223,6 @@ class Bedrock(Dialect):
         return self._reply([block], "max_tokens", self.token_limit(request.body))
 
     def _reply(self, content: list[dict[str, Any]], stop_reason: str, n_tokens: int | None = None) -> Reply:
-        """A message with these blocks."""
         output_tokens = n_tokens or 60
         usage = {
             "inputTokens": 150, "outputTokens": output_tokens, "totalTokens": 150 + output_tokens,

@@ -39,7 +39,6 @@ RETRY_INFO = "type.googleapis.com/google.rpc.RetryInfo"
 
 
 def camel(name: str) -> str:
-    """A field's name in camel case."""
     return re.sub(r"_(\w)", lambda match: match[1].upper(), name)
 
 
@@ -57,13 +56,11 @@ def generation(body: Body) -> dict[str, Any]:
 
 
 def error(status: int, name: str, message: str, details: list[dict[str, Any]] | None = None) -> Reply:
-    """An error in Google's format."""
     body: dict[str, Any] = {"code": status, "message": message, "status": name}
     return Reply(status, {"error": body | ({"details": details} if details else {})})
 
 
 def invalid(message: str) -> Reply:
-    """A refused body."""
     return error(400, "INVALID_ARGUMENT", message)
 
 
@@ -254,7 +251,6 @@ class Gemini(Dialect):
         return self._reply({**candidate, "logprobsResult": chosen}, request)
 
     def _reply(self, candidate: Mapping[str, Any], request: Request, usage: Mapping[str, Any] | None = None) -> Reply:
-        """A response with this candidate."""
         counts = {"promptTokenCount": 150, "candidatesTokenCount": 60, "totalTokenCount": 290, "thoughtsTokenCount": 80}
         details = {"promptTokensDetails": [{"modality": "TEXT", "tokenCount": 150}]}
         body = {

@@ -35,7 +35,6 @@ Problem = tuple[str, list[str | int], str, object]
 
 
 def invalid(problem: Problem) -> Reply:
-    """The response to a body that is not valid."""
     kind, place, message, value = problem
     return Reply(422, {"detail": [{"type": kind, "loc": ["body", *place], "msg": message, "input": value}]}, HEADERS)
 

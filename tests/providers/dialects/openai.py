@@ -30,13 +30,11 @@ REASONING_MODELS = ("o1", "o3", "o4", "gpt-5")
 
 
 def error(status: int, message: str, param: str | None = None, code: str | None = None, **headers: str) -> Reply:
-    """An error in OpenAI's format."""
     details = {"message": message, "type": "invalid_request_error", "param": param, "code": code}
     return Reply(status, {"error": details}, {name.replace("_", "-"): text for name, text in headers.items()})
 
 
 def unknown_parameter(body: Body) -> str | None:
-    """The first parameter that does not exist."""
     return next((name for name in body if name not in PARAMETERS), None)
 
 
@@ -65,7 +63,6 @@ def lacks_the_word_json(body: Body) -> bool:
 
 
 def is_reasoning(body: Body) -> bool:
-    """Whether the model is one that thinks."""
     return str(body.get("model")).startswith(REASONING_MODELS)
 
 

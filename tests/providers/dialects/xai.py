@@ -31,7 +31,6 @@ def error(status: int, code: str, message: str) -> Reply:
 
 
 def invalid(message: str) -> Reply:
-    """The response to a body that is not valid."""
     return error(400, "invalid-argument", message)
 
 
