@@ -14,7 +14,6 @@ import traceback
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # workers share the cores already: their threads would spin while waiting
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -34,7 +33,7 @@ from tests.support.audit_configs import KEY, KEY_VARIABLE
 from tests.support.cli_runner import CommandOutput, auditor
 from tests.support.fake_server import FakeServer
 from tests.support.inspect_logs import inspect_logs, made_audit  # noqa: F401 - fixtures
-from tests.support.postgres_server import Postgres, PostgresUnavailable, running
+from tests.support.postgres_server import Postgres, running_or_skip
 
 if TYPE_CHECKING:
     from auditor.reports.data.report_schema import Report
@@ -170,10 +169,5 @@ def db(storage: str) -> Iterator[Database]:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
     """A PostgreSQL server; the test is skipped with the reason if none can be started."""
-    pytest.importorskip("psycopg", reason="needs psycopg: pip install 'auditor[postgres]'")
-    with ExitStack() as stack:
-        try:
-            server = stack.enter_context(running())
-        except PostgresUnavailable as error:
-            pytest.skip(str(error))
+    with running_or_skip() as server:
         yield server

@@ -24,7 +24,7 @@ from tests.support.browser_review import wait_until
 from tests.support.fake_server import FakeServer, Reply, Request, answer
 from tests.support.forked_commands import start
 from tests.support.patience import PATIENCE_S
-from tests.support.postgres_server import Postgres, PostgresUnavailable, running
+from tests.support.postgres_server import Postgres, running_or_skip
 from tests.support.stored_rows import count_attempts
 
 LOCKED = "Another program has locked the database"
@@ -47,12 +47,8 @@ class Notices(SilentProgress):
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[Postgres]:
     """A PostgreSQL server that these tests may stop."""
-    pytest.importorskip("psycopg", reason="needs psycopg: pip install 'auditor[postgres]'")
-    try:
-        with running(keeps_commits=True) as server:
-            yield server
-    except PostgresUnavailable as error:
-        pytest.skip(str(error))
+    with running_or_skip(keeps_commits=True) as server:
+        yield server
 
 
 def test_a_run_goes_on_when_its_server_restarts(server: FakeServer, postgres: Postgres, storage: str) -> None:

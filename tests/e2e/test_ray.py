@@ -13,7 +13,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,7 +33,7 @@ from tests.support.audit_configs import KEY, KEY_VARIABLE, config, with_models
 from tests.support.fake_server import FakeServer, answer
 from tests.support.killed_runs import needs_all_faults
 from tests.support.patience import PATIENCE_S
-from tests.support.postgres_server import PostgresUnavailable, running as running_postgres
+from tests.support.postgres_server import running_or_skip
 from tests.support.ray_nodes import (
     ADDRESS,
     TOKEN,
@@ -151,11 +150,7 @@ def test_a_killed_driver_is_replaced_on_another_host(server: FakeServer, nodes: 
     audit = small(server)
     local_storage, local_questions = run_locally(audit, server, tmp_path)
     server.script = lambda request: replace(answer(request), delay_s=0.1)
-    with ExitStack() as stack:
-        try:
-            postgres = stack.enter_context(running_postgres(keeps_commits=True, address=nodes.gateway))
-        except PostgresUnavailable as error:
-            pytest.skip(str(error))
+    with running_or_skip(keeps_commits=True, address=nodes.gateway) as postgres:
         url = f"{postgres.url(postgres.database())}?sslmode=disable"
         running = start(audit, url, tmp_path, nodes)
         wait_for(server, 20, running)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from auditor.models import direct_completion, embeddings, weights
+from tests.support.local_servers import QuietHandler, serve
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -38,29 +38,25 @@ def litellm_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
     assert not direct_completion._public_only
 
 
+@dataclass
 class FileServer:
     """Serve bytes by path, with HTTP ranges; `drops` lists after how many bytes it hangs up on successive requests."""
 
-    def __init__(self) -> None:
-        self.files: dict[str, bytes] = {}
-        self.drops: list[int] = []
-        self.ranges = True
-        self.requests: list[tuple[str, str | None]] = []
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self.url = f"http://127.0.0.1:{self._http.server_port}"
-        threading.Thread(target=self._http.serve_forever, daemon=True).start()
+    files: dict[str, bytes] = field(default_factory=dict)
+    drops: list[int] = field(default_factory=list)
+    ranges: bool = True
+    requests: list[tuple[str, str | None]] = field(default_factory=list)
+    url: str = ""
 
     def asked_for(self, path: str) -> list[str | None]:
         return [header for asked, header in self.requests if asked == path]
 
-    def close(self) -> None:
-        self._http.shutdown()
-        self._http.server_close()
-
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
+    def handler(self) -> type[QuietHandler]:
         outer = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(QuietHandler):
+            protocol_version = "HTTP/1.0"
+
             def do_GET(self) -> None:
                 header = self.headers["Range"]
                 outer.requests.append((self.path, header))
@@ -80,9 +76,6 @@ class FileServer:
                 stop = start + outer.drops.pop(0) if outer.drops and is_large else len(data)
                 self.wfile.write(data[start:stop])
 
-            def log_message(self, format: str, *args: object) -> None:
-                pass
-
         return Handler
 
 
@@ -90,8 +83,9 @@ class FileServer:
 def file_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FileServer]:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     server = FileServer()
-    yield server
-    server.close()
+    with serve(server.handler()) as port:
+        server.url = f"http://127.0.0.1:{port}"
+        yield server
 
 
 @pytest.fixture(scope="session")

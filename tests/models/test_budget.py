@@ -6,7 +6,6 @@ import math
 import socket
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,7 +23,6 @@ from auditor.models.budget import (
     require_prices,
 )
 from auditor.models.dispatch import LocalDispatcher
-from auditor.models.gateway import Gateway
 from auditor.models.litellm_client import (
     BATCH_TIER,
     ListedPrice,
@@ -36,13 +34,14 @@ from auditor.models.litellm_client import (
 from auditor.models.response_body import TokenUsage
 from auditor.run.model_access import sum_spending
 from auditor.storage import costs, ledger
-from auditor.storage.database import Database, open_database
+from auditor.storage.database import Database
 from tests.models.test_finish_reasons import anthropic, cohere, gemini, openai
 from tests.storage.test_database import save_sample_audit
 from tests.support.audit_configs import config
 from tests.support.closing import closing
 from tests.support.fake_server import NEVER, FakeServer, Reply, answer, completion, error
-from tests.support.gateway_calls import ask as ask_gateway, model_section
+from tests.support.gateway_calls import ask as ask_gateway, model_section, open_gateway
+from tests.support.known import known
 
 PRICE = TokenPrice(1.0, 2.0, 0.5)
 DOLLARS = {"input": 1e6, "output": 2e6}
@@ -80,11 +79,10 @@ UNUSABLE_USAGE: dict[str, Any] = {
 @pytest.mark.parametrize("usage", UNUSABLE_USAGE)
 async def test_implausible_token_counts_are_charged_by_estimate(server: FakeServer, usage: str) -> None:
     server.script = lambda _: Reply(body=openai("stop", "hello", UNUSABLE_USAGE[usage]))
-    [estimated_answer] = await ask(server, call())
-    assert (estimated_answer.outcome, estimated_answer.text, len(server.requests)) == (Outcome.OK, "hello", 1)
-    assert (estimated_answer.prompt_tokens, estimated_answer.completion_tokens) == (None, None)
-    assert estimated_answer.cost_usd == ESTIMATE
-    [attempt] = estimated_answer.attempts
+    [estimated] = await ask(server, call())
+    assert (estimated.outcome, estimated.text, len(server.requests)) == (Outcome.OK, "hello", 1)
+    assert (estimated.prompt_tokens, estimated.completion_tokens, estimated.cost_usd) == (None, None, ESTIMATE)
+    [attempt] = estimated.attempts
     assert (attempt.prompt_tokens, attempt.cost_usd, attempt.estimated) == (None, ESTIMATE, True)
 
 
@@ -116,11 +114,8 @@ async def test_an_answer_without_token_counts_is_charged_by_estimate_and_not_ret
     assert (uncounted_answer.cost_usd, len(server.requests)) == (ESTIMATE, 1)
 
 
-COHERE_USAGE = {
-    "billed_units": {"input_tokens": 11, "output_tokens": 3},
-    "cached_tokens": 448,
-    "tokens": {"input_tokens": 506, "output_tokens": 4},
-}
+COHERE_TOKENS = {"cached_tokens": 448, "tokens": {"input_tokens": 506, "output_tokens": 4}}
+COHERE_USAGE = COHERE_TOKENS | {"billed_units": {"input_tokens": 11, "output_tokens": 3}}
 """Of a recorded reply. The tokens of Cohere's own prompt are not billed (docs.cohere.com/reference/chat)."""
 CACHED_PROMPT = {"prompt_tokens": 100, "completion_tokens": 5, "cached_tokens": 60}
 TOTAL_WITH_THOUGHTS = {"prompt_tokens": 100, "completion_tokens": 5, "total_tokens": 145}
@@ -138,41 +133,27 @@ WRITTEN_PROMPT = {"prompt_tokens": 100, "completion_tokens": 5, "prompt_tokens_d
 WRITTEN_INPUT = {"input_tokens": 20, "cache_creation_input_tokens": 80, "output_tokens": 5}
 
 
-@pytest.mark.parametrize(
-    ("model", "body", "tokens", "usd"),
-    [
-        ("cohere_chat/x", cohere("COMPLETE") | {"usage": COHERE_USAGE}, (11, 3, None), 11 + 6),
-        ("cohere_chat/x", cohere("COMPLETE") | {"usage": COHERE_USAGE | {"billed_units": {}}}, (506, 4, None), 506 + 8),
-        ("moonshot/x", openai("stop", "hello", CACHED_PROMPT), (100, 5, 60), 40 + 30 + 10),
-        ("openai/x", openai("stop", "hello", TOTAL_WITH_THOUGHTS), (100, 45, None), 100 + 90),
-        ("openai/x", openai("stop", "hello", TOTAL_WITH_CACHED), (40, 5, 60), 40 + 10),
-        ("openai/x", openai("stop", "hello", TOTAL_WITH_WRITTEN), (40, 5, 60), 40 + 5 + 10),
-        ("openai/x", openai("stop", "hello", TOTAL_WITH_ALL), (40, 14, 60), 40 + 5 + 28),
-        ("openai/x", openai("stop", "hello", THOUGHTS_AS_CACHED), (100, 45, 40), 60 + 20 + 90),
-        ("openai/x", openai("stop", "hello", WRITTEN_PROMPT), (100, 5, None), 100 + 20 + 10),
-        ("anthropic/x", anthropic("end_turn", "hello") | {"usage": WRITTEN_INPUT}, (100, 5, 0), 100 + 20 + 10),
-    ],
-    ids=[
-        "Cohere's billed units",
-        "Cohere's counts without billed ones",
-        "Moonshot's cached tokens",
-        "thoughts in the total alone",
-        "cached tokens in the total",
-        "cached and written tokens in the total",
-        "cached and written tokens and thoughts in the total",
-        "as many thoughts in the total as cached tokens in the prompt",
-        "OpenAI's cache writes",
-        "Anthropic's cache writes",
-    ],
-)
+BILLED: dict[str, tuple[str, dict[str, Any], tuple[int, int, int | None], float]] = {
+    "Cohere's billed units": ("cohere_chat/x", COHERE_USAGE, (11, 3, None), 11 + 6),
+    "Cohere's counts without billed ones": ("cohere_chat/x", COHERE_TOKENS, (506, 4, None), 506 + 8),
+    "Moonshot's cached tokens": ("moonshot/x", CACHED_PROMPT, (100, 5, 60), 40 + 30 + 10),
+    "thoughts in the total alone": ("openai/x", TOTAL_WITH_THOUGHTS, (100, 45, None), 100 + 90),
+    "cached tokens in the total": ("openai/x", TOTAL_WITH_CACHED, (40, 5, 60), 40 + 10),
+    "cached and written tokens in the total": ("openai/x", TOTAL_WITH_WRITTEN, (40, 5, 60), 40 + 5 + 10),
+    "cached and written tokens and thoughts in the total": ("openai/x", TOTAL_WITH_ALL, (40, 14, 60), 40 + 5 + 28),
+    "as many thoughts as cached tokens": ("openai/x", THOUGHTS_AS_CACHED, (100, 45, 40), 60 + 20 + 90),
+    "OpenAI's cache writes": ("openai/x", WRITTEN_PROMPT, (100, 5, None), 100 + 20 + 10),
+    "Anthropic's cache writes": ("anthropic/x", WRITTEN_INPUT, (100, 5, 0), 100 + 20 + 10),
+}
+
+
+@pytest.mark.parametrize("kind", BILLED)
 async def test_what_the_provider_bills_is_charged(
-    server: FakeServer,
-    monkeypatch: pytest.MonkeyPatch,
-    model: str,
-    body: dict[str, Any],
-    tokens: tuple[int, int, int | None],
-    usd: float,
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
+    model, usage, tokens, usd = BILLED[kind]
+    forms = {"cohere_chat/x": cohere("COMPLETE"), "anthropic/x": anthropic("end_turn", "hello")}
+    body = forms.get(model, openai("stop", "hello")) | {"usage": usage}
     monkeypatch.setattr("auditor.models.endpoint.token_price", lambda _: PRICE._replace(cache_write_fee_usd=0.25))
     server.script = lambda _: Reply(body=body)
     [billed] = await ask(server, call(model=model))
@@ -197,12 +178,10 @@ async def test_every_request_is_charged_by_its_outcome(
 ) -> None:
     server.script = lambda r: answer(r) if r.number == 0 else reply()
     limits: dict[str, Any] = {"deadline_s": 5.0} if reply().status == 429 else {}  # a call is refused until then
-    _, failed_answer = await ask(server, call(0), call(1), timeout_s=3 if reply().after is NEVER else 60, **limits)
-    assert failed_answer.outcome is not Outcome.OK
-    assert [(a.cost_usd, a.estimated) for a in failed_answer.attempts] == [(usd, estimated)] * len(
-        failed_answer.attempts
-    )
-    assert failed_answer.cost_usd == usd * len(failed_answer.attempts)
+    _, failed = await ask(server, call(0), call(1), timeout_s=3 if reply().after is NEVER else 60, **limits)
+    assert failed.outcome is not Outcome.OK
+    assert {(a.cost_usd, a.estimated) for a in failed.attempts} == {(usd, estimated)}
+    assert failed.cost_usd == usd * len(failed.attempts)
 
 
 async def test_a_call_costs_what_all_its_attempts_cost(server: FakeServer) -> None:
@@ -231,10 +210,8 @@ async def test_an_unaccepted_connection_costs_nothing() -> None:
 
 
 async def test_a_refused_connection_costs_nothing() -> None:
-    refusing_section = ModelSection.model_validate(
-        {"name": "m", "model": "openai/x", "api_base": "http://127.0.0.1:9/v1", "price": DOLLARS}
-    )
-    async with closing(LocalDispatcher([refusing_section])) as dispatcher:
+    refusing = {"name": "m", "model": "openai/x", "api_base": "http://127.0.0.1:9/v1", "price": DOLLARS}
+    async with closing(LocalDispatcher([ModelSection.model_validate(refusing)])) as dispatcher:
         reply = await dispatcher.send(call(), 1, 60.0)
     assert (reply.answer.attempts[0].cost_usd, reply.answer.attempts[0].estimated) == (0.0, False)
 
@@ -248,21 +225,12 @@ async def test_the_budget_stops_a_run_whose_provider_reports_no_usable_token_cou
     assert [a.outcome for a in answers] == [Outcome.OK] * 2 + [Outcome.OVER_BUDGET] * 2
 
 
-@pytest.fixture
-def db(tmp_path: Path) -> Any:
-    with open_database(f"sqlite:///{tmp_path}/audit.db") as db:
-        yield db
-
-
 async def run(server: FakeServer, db: Database, audit_id: int, *calls: Call, **limits: Any) -> list[Answer]:
     """Complete calls as a new run whose budget is reduced by the cost of earlier runs."""
     spent_usd = costs.sum_spending(db, audit_id).usd
-    gateway = Gateway([section(server)], LimitsSection.model_validate(limits), spent_usd=spent_usd)
-    recording_client = RecordingClient(gateway, CallRecorder(db, audit_id, f"run {len(server.requests)}"))
-    try:
-        return [await recording_client.complete(c) for c in calls]
-    finally:
-        await gateway.close()
+    async with open_gateway(section(server), spent_usd=spent_usd, **limits) as gateway:
+        client = RecordingClient(gateway, CallRecorder(db, audit_id, f"run {len(server.requests)}"))
+        return [await client.complete(c) for c in calls]
 
 
 async def test_all_attempts_are_charged_and_count_against_the_next_runs_budget(
@@ -279,8 +247,7 @@ async def test_all_attempts_are_charged_and_count_against_the_next_runs_budget(
     assert (row.sums.calls, row.sums.answers, row.sums.attempts, row.cost_usd) == (3, 0, 18, 6 * 140.0)
     assert (row.sums.prompt_tokens, row.sums.completion_tokens, row.sums.estimated_attempts) == (1800, 360, 0)
     [over_budget_answer] = await run(server, db, audit.id, call(3), budget_usd=18 * 140.0 + 50)
-    assert over_budget_answer.outcome is Outcome.OVER_BUDGET
-    assert len(server.requests) == 18
+    assert (over_budget_answer.outcome, len(server.requests)) == (Outcome.OVER_BUDGET, 18)
 
 
 async def test_requests_in_a_tier_without_a_price_count_against_the_next_runs_budget(
@@ -291,12 +258,8 @@ async def test_requests_in_a_tier_without_a_price_count_against_the_next_runs_bu
     reply = completion("hello")  # 100 and 20 tokens
     server.script = lambda _: Reply(body=reply.body | {"service_tier": "interplanetary"})
     model = model_section(server, base_model="gpt-4o")
-    gateway = Gateway([model], LimitsSection())
-    try:
-        client = RecordingClient(gateway, CallRecorder(db, audit.id, "run"))
-        answer = await client.complete(call(0))
-    finally:
-        await gateway.close()
+    async with open_gateway(model) as gateway:
+        answer = await RecordingClient(gateway, CallRecorder(db, audit.id, "run")).complete(call(0))
     audit_config = config(server.url).model_copy(update={"models": [model]})
     assert (answer.outcome, answer.cost_usd) == (Outcome.OK, None)
     assert sum_spending(db, audit.id, audit_config).usd == pytest.approx(100 * 2.5e-6 + 20 * 10e-6)
@@ -345,7 +308,7 @@ async def test_estimated_costs_are_counted_separately_and_an_unknown_price_stays
     assert sum(r.estimated_usd * r.sums.calls for r in rows) == ESTIMATE
     assert sum(r.sums.estimated_attempts for r in rows) == 1
     assert costs.sum_audit_cost(db, audit.id).usd == ESTIMATE + 140
-    async with closing(Gateway([section(server, price=None)], LimitsSection())) as gateway:
+    async with open_gateway(section(server, price=None)) as gateway:
         await RecordingClient(gateway, CallRecorder(db, audit.id, "unpriced")).complete(call(2))
     assert costs.sum_audit_cost(db, audit.id) == (ESTIMATE + 140, 1)
 
@@ -384,9 +347,7 @@ SERVER = ModelSection(name="s", model="openai/local", api_base="http://localhost
 def test_the_listed_price_of_the_base_model_holds_for_a_deployment_of_any_name() -> None:
     assert token_price(DEPLOYMENT) is None
     with_base_model = DEPLOYMENT.model_copy(update={"base_model": "azure/gpt-4o"})
-    listed_price = listed_token_price("azure/gpt-4o")
-    assert listed_price is not None
-    assert token_price(with_base_model) == listed_price
+    assert token_price(with_base_model) == listed_token_price("azure/gpt-4o") is not None
     require_prices([with_base_model], BUDGET)
 
 
@@ -413,9 +374,7 @@ def test_the_price_of_another_provider_with_a_model_of_that_name_is_not_taken(mo
 def test_a_batch_has_its_price_in_each_tier_and_that_of_the_place_of_inference() -> None:
     """A batch in the United States was charged as one at the listed price."""
     model = "claude-opus-4-6"
-    price = listed_token_price(model)
-    assert price is not None
-    half, listed = price.scaled_by(0.5), ListedPrice(model, BATCH_TIER)
+    half, listed = known(listed_token_price(model)).scaled_by(0.5), ListedPrice(model, BATCH_TIER)
     assert served_token_price(half, listed, "batch") == served_token_price(half, listed, "standard") == half
     assert served_token_price(half, listed, "batch", "us") == half.scaled_by(1.1)
 
@@ -435,34 +394,30 @@ def test_a_resource_of_an_account_has_no_listed_price(kind: str) -> None:
 
 
 def test_the_fee_for_prompt_tokens_that_are_written_to_a_cache_is_listed_charged_and_reserved() -> None:
-    price = listed_token_price("openai/gpt-5.6")
-    assert price is not None
+    price, without_fee = known(listed_token_price("openai/gpt-5.6")), known(listed_token_price("openai/gpt-4.1"))
     assert price.cache_write_fee_usd == pytest.approx(price.prompt_usd / 4)
     assert price.scaled_by(0.5).request_cost(1000, 0, 0, 800) == pytest.approx(price.prompt_usd * (1000 + 200) / 2)
-    assert listed_token_price("openai/gpt-4.1")[3] == 0  # type: ignore[index]
-    fee = Budget(1.0).estimate_max_cost(call(), price) - Budget(1.0).estimate_max_cost(
-        call(), price._replace(cache_write_fee_usd=0.0)
-    )
-    assert fee == pytest.approx(8 / 3 * price.prompt_usd / 4)
+    assert without_fee.cache_write_fee_usd == 0
+    prices = (price, price._replace(cache_write_fee_usd=0.0))
+    reserved_usd, usd_without_fee = (Budget(1.0).estimate_max_cost(call(), each) for each in prices)
+    assert reserved_usd - usd_without_fee == pytest.approx(8 / 3 * price.prompt_usd / 4)
 
 
 def test_the_listed_price_is_that_of_the_tier_and_unknown_with_a_fee() -> None:
     usual = ModelSection(name="g", model="openai/gpt-5")
     settings: list[dict[str, Any]] = [
-        {"service_tier": "flex"},
-        {"extra_body": {"service_tier": "priority"}},
-        {"web_search_options": {}},
-        {"service_tier": "unheard-of"},
-    ]
-    flex, priority, searching, fast = (usual.model_copy(update={"params": params}) for params in settings)
-    price, flex_price, priority_price = map(token_price, (usual, flex, priority))
+        {}, {"service_tier": "flex"}, {"extra_body": {"service_tier": "priority"}}, {"web_search_options": {}},
+        {"service_tier": "unheard-of"}, {"service_tier": "default"},
+    ]  # fmt: skip
+    sections = [usual.model_copy(update={"params": params}) for params in settings]
+    price, flex_price, priority_price, searching_price, fast_price, default_price = map(token_price, sections)
     assert price is not None
-    assert price == token_price(usual.model_copy(update={"params": {"service_tier": "default"}}))
+    assert price == default_price
     assert flex_price is None or flex_price.prompt_usd < price.prompt_usd
     assert priority_price is None or priority_price.prompt_usd > price.prompt_usd
-    assert token_price(searching) is token_price(fast) is None
+    assert searching_price is fast_price is None
     declared = {"price": Price(input=1e6, output=2e6)}
-    assert token_price(searching.model_copy(update=declared)) == TokenPrice(1.0, 2.0, 1.0)
+    assert token_price(sections[3].model_copy(update=declared)) == TokenPrice(1.0, 2.0, 1.0)
 
 
 def test_the_configs_price_comes_before_that_of_the_base_model() -> None:
@@ -490,12 +445,10 @@ def test_the_listed_limit_of_the_base_model_bounds_a_call_without_one() -> None:
         ([DEPLOYMENT], "For 'd', add the model behind the Azure deployment, such as base_model = \"azure/gpt-4o\"."),
         ([DEPLOYMENT], 'base_model = "azure/gpt-4o". Or add price = { input'),
         ([DEPLOYMENT, SERVER], "For 's', add price"),
-        (
-            [DEPLOYMENT.model_copy(update={"base_model": "azure/gpt-unheard"})],
-            "Correct base_model of 'd': 'azure/gpt-unheard' has no listed price. Or add price",
-        ),
+        ([DEPLOYMENT.model_copy(update={"base_model": "azure/gpt-unheard"})],
+         "Correct base_model of 'd': 'azure/gpt-unheard' has no listed price. Or add price"),
     ],
-)
+)  # fmt: skip
 def test_a_budget_without_a_price_names_the_key_to_add(models: list[ModelSection], advice: str) -> None:
     with pytest.raises(ConfigError) as refused:
         require_prices(models, BUDGET)

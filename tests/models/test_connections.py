@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import datetime
-import ipaddress
-import json
 import select
 import socket
 import ssl
-import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -33,6 +28,7 @@ from auditor.models.transport import (
 )
 from tests.support.fake_server import FakeServer, Reply, completion
 from tests.support.gateway_calls import ask as ask_gateway
+from tests.support.local_servers import QuietHandler, make_certificate, serve
 
 PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 METADATA_ADDRESS = "169.254.169.254"
@@ -49,23 +45,6 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "_direct_addresses", set())
 
 
-class Handler(BaseHTTPRequestHandler):
-    """Base of the handlers below: logs nothing, and answers with JSON."""
-
-    protocol_version = "HTTP/1.1"
-
-    def reply(self, status: int, body: dict[str, Any]) -> None:
-        data = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
 class Proxy:
     """A proxy that answers plain requests itself, and connects every CONNECT to one server, or refuses it."""
 
@@ -74,17 +53,17 @@ class Proxy:
         self.requests: list[tuple[str, str]] = []
         self.authorizations: list[str | None] = []
 
-        class ProxyHandler(Handler):
+        class ProxyHandler(QuietHandler):
             def do_POST(self) -> None:
                 outer.requests.append(("POST", self.path))
                 outer.authorizations.append(self.headers["Proxy-Authorization"])
-                self.rfile.read(int(self.headers["Content-Length"]))
-                self.reply(200, completion("by proxy").body)
+                self.read_body()
+                self.reply(completion("by proxy").body)
 
             def do_CONNECT(self) -> None:
                 outer.requests.append(("CONNECT", self.path))
                 if server_address is None:
-                    self.reply(status, {})
+                    self.reply({}, status)
                     return
                 self.send_response(200)
                 self.end_headers()
@@ -97,17 +76,14 @@ class Proxy:
                         pair[1 - pair.index(ready[0])].sendall(data)
                 self.close_connection = True
 
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), ProxyHandler)
-        self._http.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._http.server_port}"
-        threading.Thread(target=self._http.serve_forever, daemon=True).start()
+        self._serving = serve(ProxyHandler)
 
     def __enter__(self) -> Proxy:
+        self.url = f"http://127.0.0.1:{self._serving.__enter__()}"
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._http.shutdown()
-        self._http.server_close()
+    def __exit__(self, *error: Any) -> None:
+        self._serving.__exit__(*error)
 
 
 CALL = Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT)
@@ -260,49 +236,14 @@ async def test_a_proxy_of_another_kind_is_refused(monkeypatch: pytest.MonkeyPatc
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A self-signed certificate of models.example.org and 127.0.0.1, with its key, in one file."""
     pytest.importorskip("cryptography", reason="needs cryptography to make a certificate")
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "models.example.org")])
-    now = datetime.datetime.now(datetime.UTC)
-    hosts = [x509.DNSName("models.example.org"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
-    signed = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName(hosts), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    path = tmp_path_factory.mktemp("tls") / "server.pem"
-    path.write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-        + signed.public_bytes(serialization.Encoding.PEM)
-    )
-    return path
+    return make_certificate(tmp_path_factory.mktemp("tls"), "models.example.org")
 
 
-@contextmanager
-def tls_server(certificate: Path) -> Iterator[tuple[str, int]]:
-    """Address of a server that answers over TLS."""
-
-    class AnswerHandler(Handler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            self.reply(200, completion("by TLS").body)
-
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
-    http = ThreadingHTTPServer(("127.0.0.1", 0), AnswerHandler)
-    http.daemon_threads = True
-    http.socket = context.wrap_socket(http.socket, server_side=True)
-    threading.Thread(target=http.serve_forever, daemon=True).start()
-    yield "127.0.0.1", http.server_port
-    http.shutdown()
-    http.server_close()
+class AnswerHandler(QuietHandler):
+    def do_POST(self) -> None:
+        self.read_body()
+        self.reply(completion("by TLS").body)
 
 
 @pytest.mark.parametrize("variable", ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"])
@@ -311,11 +252,11 @@ async def test_authorities_of_the_environment_are_trusted(
     variable: str, is_proxied: bool, certificate: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with ExitStack() as stack:
-        address = stack.enter_context(tls_server(certificate))
-        url = f"https://127.0.0.1:{address[1]}/v1"
+        port = stack.enter_context(serve(AnswerHandler, certificate))
+        url = f"https://127.0.0.1:{port}/v1"
         if is_proxied:
             url = "https://models.example.org/v1"
-            monkeypatch.setenv("HTTPS_PROXY", stack.enter_context(Proxy(address)).url)
+            monkeypatch.setenv("HTTPS_PROXY", stack.enter_context(Proxy(("127.0.0.1", port))).url)
         refused = await ask(url)
         assert (refused.outcome, refused.cost_usd) == (Outcome.SERVER_ERROR, 0.0)
         assert "certificate" in (refused.error or "").lower()

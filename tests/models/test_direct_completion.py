@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import importlib.metadata
+import itertools
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -13,15 +14,15 @@ from typing import Any
 import httpx
 import pytest
 
-from auditor.config import ModelSection
 from auditor.domain import Call, Message, Purpose
 from auditor.models import direct_completion, litellm_client
 from auditor.models.endpoint import resolve_endpoint
 from auditor.models.provider_request import send_request
 from auditor.models.structured import SCHEMA_BY_NAME, response_format
 from tests.models.test_gateway_provider_families import FAMILIES
-from tests.support.audit_configs import KEY, KEY_VARIABLE
+from tests.support.audit_configs import KEY
 from tests.support.fake_server import FakeServer, Reply, Request, completion, error
+from tests.support.gateway_calls import model_section
 
 PREPARED_MODELS = (
     "openai/x", "mistral/mistral-small", "groq/x", "deepseek/deepseek-chat", "openrouter/a/x", "together_ai/x",
@@ -47,23 +48,20 @@ async def clients() -> AsyncIterator[None]:
 def chat_requests(server: FakeServer, model: str) -> list[dict[str, Any]]:
     """Arguments of requests of several shapes, each with several messages and seeds."""
     json_schema_format = response_format(SCHEMA_BY_NAME["MoralJudgement"], 80)
-    common_fields = {
-        "model": model, "api_base": server.url, "api_key": KEY, "timeout": 60.0, "num_retries": 0, "max_retries": 0,
-    }  # fmt: skip
-    param_sets: list[dict[str, Any]] = [
-        {"temperature": 0.5, "max_tokens": 50},
-        {"temperature": 0.0, "response_format": json_schema_format},
+    fields = {"api_base": server.url, "api_key": KEY, "timeout": 60.0, "num_retries": 0, "max_retries": 0}
+    param_sets = (
+        {"temperature": 0.5, "max_tokens": 50}, {"temperature": 0.0, "response_format": json_schema_format},
         {"top_p": 0.9},
-    ]
-    seeds: list[dict[str, Any]] = (
-        [{"seed": s} for s in (0, 2**40)] if "seed" in litellm_client.supported_params(model) else [{}]
-    )
+    )  # fmt: skip
+    seeds = [{"seed": 0}, {"seed": 2**40}] if "seed" in litellm_client.supported_params(model) else [{}]
     return [
-        {**common_fields, "messages": [dict(m) for m in messages], **call_params, **seed}
-        for call_params in param_sets
-        for messages in MESSAGES
-        for seed in [*seeds, {}]
+        {**fields, "model": model, "messages": [dict(m) for m in messages], **call_params, **seed}
+        for call_params, messages, seed in itertools.product(param_sets, MESSAGES, [*seeds, {}])
     ]
+
+
+async def complete_all(requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [(await litellm_client.complete_chat(**r)).model_dump(exclude={"id", "created"}) for r in requests]
 
 
 def request_fields(request: Request) -> tuple[Any, ...]:
@@ -94,9 +92,7 @@ async def test_requests_and_responses_equal_those_of_the_public_function_and_eac
 ) -> None:
     server.script = lambda _: family_reply(model)
     requests, built_models = chat_requests(server, model), count_builds(monkeypatch)
-    direct_responses = [
-        (await litellm_client.complete_chat(**r)).model_dump(exclude={"id", "created"}) for r in requests
-    ]
+    direct_responses = await complete_all(requests)
     direct_fields = [request_fields(r) for r in server.requests]
     assert len(direct_fields) == len(requests)
     if model in PREPARED_MODELS:
@@ -104,18 +100,14 @@ async def test_requests_and_responses_equal_those_of_the_public_function_and_eac
         assert len(built_models) == 3 * 2 * n_seed_variants  # parameter sets, roles, with and without a seed
     server.requests.clear()
     monkeypatch.setenv(direct_completion.PUBLIC_ONLY_VARIABLE, "1")
-    public_responses = [
-        (await litellm_client.complete_chat(**r)).model_dump(exclude={"id", "created"}) for r in requests
-    ]
+    assert await complete_all(requests) == direct_responses
     assert direct_fields == [request_fields(r) for r in server.requests]
-    assert direct_responses == public_responses
     assert all(str(direct_completion.SEED_MARKER) not in str(body) for _, body, _ in direct_fields)
 
 
 async def test_the_public_function_is_called_once_for_each_kind(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server.script = lambda _: family_reply(PREPARED_MODELS[0])
     litellm, public_calls = litellm_client.load_litellm(), list[dict[str, Any]]()
     acompletion = litellm.acompletion
 
@@ -134,7 +126,6 @@ async def test_all_requests_are_public_once_one_differs(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A litellm that builds a request otherwise gets its way, and the user is told once."""
-    server.script = lambda _: family_reply(PREPARED_MODELS[0])
     build = direct_completion._build
 
     def build_otherwise(litellm: Any, request: dict[str, Any]) -> Any:
@@ -142,14 +133,10 @@ async def test_all_requests_are_public_once_one_differs(
 
     monkeypatch.setattr(direct_completion, "_build", build_otherwise)
     # The first requests of both models are checked at the same time.
-    first, second, *others = [
-        chat_request
-        for pair in zip(*(chat_requests(server, m) for m in PREPARED_MODELS[:2]), strict=True)
-        for chat_request in pair
-    ]
+    pairs = zip(*(chat_requests(server, model) for model in PREPARED_MODELS[:2]), strict=True)
+    first, second, *others = itertools.chain.from_iterable(pairs)
     await asyncio.gather(*(litellm_client.complete_chat(**chat_request) for chat_request in (first, second)))
-    for chat_request in others:
-        await litellm_client.complete_chat(**chat_request)
+    await complete_all(others)
     assert len(server.requests) == 2 + len(others)
     assert all(r.body.get("temperature") != 0.123 for r in server.requests)
     [notice] = [record.getMessage() for record in caplog.records if record.name == direct_completion.__name__]
@@ -161,38 +148,30 @@ async def test_all_requests_are_public_once_one_differs(
 
 
 @pytest.mark.parametrize(
-    ("private_module", "n_notices"),
+    ("module", "n_notices"),
     [
         ("litellm.llms.custom_httpx.llm_http_handler", 0),  # each request is built by litellm, and none is prepared
         ("litellm.litellm_core_utils.litellm_logging", 1),
     ],
 )
 async def test_requests_are_sent_by_a_litellm_without_the_private_interfaces(
-    server: FakeServer,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    private_module: str,
-    n_notices: int,
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, module: str, n_notices: int
 ) -> None:
-    server.script = lambda _: family_reply(PREPARED_MODELS[0])
     for cached in (direct_completion._capturing_handler, direct_completion._silent_logging_class):
         monkeypatch.setattr(direct_completion, cached.__name__, cached.__wrapped__)
-    monkeypatch.setitem(sys.modules, private_module, None)  # its import raises ImportError
+    monkeypatch.setitem(sys.modules, module, None)  # its import raises ImportError
     requests = chat_requests(server, PREPARED_MODELS[0])
-    for chat_request in requests:
-        await litellm_client.complete_chat(**chat_request)
+    await complete_all(requests)
     assert [r.body["messages"] for r in server.requests] == [r["messages"] for r in requests]
     assert sum(record.name == direct_completion.__name__ for record in caplog.records) == n_notices
     monkeypatch.setattr(direct_completion, "_public_only", False)
 
 
 async def test_the_variable_turns_it_off(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    server.script = lambda _: family_reply(PREPARED_MODELS[0])
     built_models = count_builds(monkeypatch)
     monkeypatch.setenv(direct_completion.PUBLIC_ONLY_VARIABLE, "1")
-    await litellm_client.complete_chat(**chat_requests(server, PREPARED_MODELS[0])[0])
-    assert built_models == []
-    assert len(server.requests) == 1
+    await complete_all(chat_requests(server, PREPARED_MODELS[0])[:1])
+    assert (built_models, len(server.requests)) == ([], 1)
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 429, 500])
@@ -203,16 +182,9 @@ async def test_errors_are_those_of_litellm(server: FakeServer, monkeypatch: pyte
         monkeypatch.setenv(direct_completion.PUBLIC_ONLY_VARIABLE, public_only)
         with pytest.raises(Exception, match="here is why") as raised:
             await litellm_client.complete_chat(**chat_requests(server, PREPARED_MODELS[0])[0])
-        raised_error = raised.value
-        headers = {k.lower(): v for k, v in (getattr(raised_error, "litellm_response_headers", None) or {}).items()}
-        errors.append(
-            (
-                type(raised_error),
-                str(raised_error),
-                getattr(raised_error, "status_code", None),
-                headers.get("retry-after"),
-            )
-        )
+        shown_status = getattr(raised.value, "status_code", None)
+        headers = {k.lower(): v for k, v in (getattr(raised.value, "litellm_response_headers", None) or {}).items()}
+        errors.append((type(raised.value), str(raised.value), shown_status, headers.get("retry-after")))
     assert errors[0] == errors[1]
     assert len(server.requests) == 2
 
@@ -231,7 +203,6 @@ async def test_requests_whose_seed_cannot_be_located_are_built_by_litellm(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch, user_template: Any
 ) -> None:
     """If the seed is in a text or only in a header, each request is built anew with its own seed."""
-    server.script = lambda _: family_reply(PREPARED_MODELS[0])
     build = direct_completion._build
 
     def build_with_moved_seed(litellm: Any, request: dict[str, Any]) -> Any:
@@ -254,10 +225,8 @@ async def test_requests_whose_seed_cannot_be_located_are_built_by_litellm(
 async def test_failed_requests_leak_no_responses(server: FakeServer) -> None:
     """A reference cycle of an error and its traceback would keep the response's body in memory."""
     server.script = lambda _: error(400, "no")
-    endpoint = resolve_endpoint(
-        ModelSection(name="m", model=PREPARED_MODELS[0], api_base=server.url, api_key=f"os.environ/{KEY_VARIABLE}")
-    )
-    call = Call("m", PREPARED_MODELS[0], (Message("user", "hi"),), Purpose.DIRECT)
+    endpoint = resolve_endpoint(model_section(server))
+    call = Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT)
 
     def count_live_responses() -> int:
         return sum(isinstance(o, httpx.Response) for o in gc.get_objects())
@@ -276,7 +245,6 @@ async def test_failed_requests_leak_no_responses(server: FakeServer) -> None:
 
 async def test_prepared_requests_have_a_maximum_number(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(direct_completion, "MAX_PREPARED_REQUESTS", 3)
-    server.script = lambda _: family_reply(PREPARED_MODELS[0])
     for tokens in range(1, 9):
         await litellm_client.complete_chat(**{**chat_requests(server, PREPARED_MODELS[0])[0], "max_tokens": tokens})
         assert len(direct_completion._prepared_requests) <= 3

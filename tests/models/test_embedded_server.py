@@ -121,10 +121,8 @@ if sys.argv[1] == "wait":
 @pytest.mark.parametrize("end", ["exit", "kill"])
 def test_the_server_ends_with_its_process_even_while_it_answers(smollm2: Path, end: str) -> None:
     del smollm2
-    action = "wait" if end == "kill" else "exit"
-    program = subprocess.Popen(
-        [sys.executable, "-c", BUSY_PROGRAM, action], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+    command = [sys.executable, "-c", BUSY_PROGRAM, "wait" if end == "kill" else "exit"]
+    program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert program.stdout
     url = program.stdout.readline().decode().strip()
     if end == "kill":

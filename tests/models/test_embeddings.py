@@ -239,7 +239,7 @@ def test_a_thread_computes_on_all_cores_or_leaves_one(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
-    ("n_cores", "n_texts", "expected_threads", "cores_each"),
+    ("n_cores", "n_texts", "n_threads", "n_each"),
     [(1, 70, 1, 1), (2, 70, 2, 1), (2, 32, 1, 2), (3, 33, 2, 1), (8, 130, 4, 2)],
 )
 def test_batches_are_encoded_by_threads_that_share_the_cores(
@@ -247,8 +247,8 @@ def test_batches_are_encoded_by_threads_that_share_the_cores(
     monkeypatch: pytest.MonkeyPatch,
     n_cores: int,
     n_texts: int,
-    expected_threads: int,
-    cores_each: int,
+    n_threads: int,
+    n_each: int,
 ) -> None:
     torch = pytest.importorskip("torch")
     texts = [f"{i} words " * (1 + i % 3) for i in range(n_texts)]
@@ -268,8 +268,8 @@ def test_batches_are_encoded_by_threads_that_share_the_cores(
     with ThreadPoolExecutor(1) as executor:
         vectors = executor.submit(encode).result()
     assert np.abs(vectors - expected_vectors).max() < 1e-5
-    assert len({id(model) for model, _, _ in uses}) == len(uses) == expected_threads
-    assert {cores for _, cores, _ in uses} == {cores_each}
+    assert len({id(model) for model, _, _ in uses}) == len(uses) == n_threads
+    assert {cores for _, cores, _ in uses} == {n_each}
     assert sum(n for _, _, n in uses) == n_texts
     weights = {id(weight) for model, _, _ in uses for weight in model.parameters()}  # type: ignore[attr-defined]
     assert len(weights) == len(list(encoder._model.parameters()))

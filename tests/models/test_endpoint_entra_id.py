@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import datetime
 import importlib.util
-import json
-import ssl
-import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import NameOID
 
 from auditor.config import ModelSection
 from auditor.domain import Answer, Call, Message, Outcome, Purpose
@@ -27,6 +17,7 @@ from auditor.errors import ConfigError, ModelSetupError
 from auditor.models import endpoint
 from tests.support.fake_server import FakeServer, completion
 from tests.support.gateway_calls import ask as ask_gateway
+from tests.support.local_servers import QuietHandler, make_certificate, serve
 
 TENANT, CLIENT_SECRET = "11111111-2222-3333-4444-555555555555", "client-secret-0123456789"
 TOKEN = "entra-access-token-0123456789"
@@ -34,88 +25,52 @@ KEY_OF_ENVIRONMENT = "key-that-no-config-names"
 
 
 class ScriptedEntraId:
-    """A token server: `tokens` counts those issued; `lifetime_s` is their validity; `error` refuses all requests."""
+    """A token server: `forms` has those of requests; `lifetime_s` is a token's validity; `error` refuses requests."""
 
-    def __init__(self, certificate: Path) -> None:
+    def __init__(self) -> None:
         self.forms: list[dict[str, list[str]]] = []
-        self.lifetime_s, self.error = 3600, ""
+        self.lifetime_s, self.error, self.url = 3600, "", ""
+
+    def handler(self) -> type[QuietHandler]:
         owner = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def log_message(self, *_: Any) -> None:
-                """Print nothing."""
-
-            def reply(self, body: dict[str, Any], status: int = 200) -> None:
-                content = json.dumps(body).encode()
-                self.send_response(status)
-                self.send_header("content-type", "application/json")
-                self.send_header("content-length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-
+        class Handler(QuietHandler):
             def do_GET(self) -> None:
                 base = f"{owner.url}/{TENANT}"
-                self.reply(
-                    {
-                        "token_endpoint": f"{base}/oauth2/v2.0/token",
-                        "authorization_endpoint": f"{base}/oauth2/v2.0/authorize",
-                        "issuer": f"{base}/v2.0",
-                    }
-                )
+                paths = {"token_endpoint": "oauth2/v2.0/token", "authorization_endpoint": "oauth2/v2.0/authorize"}
+                self.reply({name: f"{base}/{path}" for name, path in (paths | {"issuer": "v2.0"}).items()})
 
             def do_POST(self) -> None:
-                form = parse_qs(self.rfile.read(int(self.headers["content-length"])).decode())
-                owner.forms.append(form)
+                owner.forms.append(parse_qs(self.read_body().decode()))
                 if owner.error:
                     self.reply({"error": "invalid_client", "error_description": owner.error}, 401)
                 else:
                     token = f"{TOKEN}-{len(owner.forms)}"
                     self.reply({"token_type": "Bearer", "expires_in": owner.lifetime_s, "access_token": token})
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate)
-        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
-        self.url = f"https://localhost:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        return Handler
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate of localhost, with its key, in one file."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
-    now = datetime.datetime.now(datetime.UTC)
-    builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-    builder = builder.not_valid_before(now - datetime.timedelta(days=1)).not_valid_after(
-        now + datetime.timedelta(days=9)
-    )
-    builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-    path = tmp_path_factory.mktemp("tls") / "localhost.pem"
-    key_text = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    path.write_bytes(key_text + builder.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM))
-    return path
+    return make_certificate(tmp_path_factory.mktemp("tls"), "localhost")
 
 
 @pytest.fixture
 def token_server(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedEntraId]:
     """The token server that the environment names, with the credentials of a service."""
-    running = ScriptedEntraId(certificate)
-    settings = {
-        "AZURE_AUTHORITY_HOST": running.url, "AZURE_TENANT_ID": TENANT,
-        "AZURE_CLIENT_ID": "99999999-8888-7777-6666-555555555555",
-        "AZURE_CLIENT_SECRET": CLIENT_SECRET, "REQUESTS_CA_BUNDLE": str(certificate),
-        "AZURE_API_KEY": KEY_OF_ENVIRONMENT, "AZURE_OPENAI_API_KEY": KEY_OF_ENVIRONMENT,
-    }  # fmt: skip
-    for name, text in settings.items():
-        monkeypatch.setenv(name, text)
-    yield running
-    running.close()
+    running = ScriptedEntraId()
+    with serve(running.handler(), certificate) as port:
+        running.url = f"https://localhost:{port}"
+        settings = {
+            "AZURE_AUTHORITY_HOST": running.url, "AZURE_TENANT_ID": TENANT,
+            "AZURE_CLIENT_ID": "99999999-8888-7777-6666-555555555555",
+            "AZURE_CLIENT_SECRET": CLIENT_SECRET, "REQUESTS_CA_BUNDLE": str(certificate),
+            "AZURE_API_KEY": KEY_OF_ENVIRONMENT, "AZURE_OPENAI_API_KEY": KEY_OF_ENVIRONMENT,
+        }  # fmt: skip
+        for name, text in settings.items():
+            monkeypatch.setenv(name, text)
+        yield running
 
 
 async def ask(

@@ -9,13 +9,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from auditor.config import LimitsSection, ModelSection
+from auditor.config import ModelSection
 from auditor.domain import Answer, Attempt, Call, Message, Outcome, Purpose
 from auditor.models.failure_streaks import MAX_UNPROVEN_CALLS, FailureNotices, FailureStreak
 from auditor.models.gateway import Gateway
-from tests.support.closing import closing
 from tests.support.fake_server import FakeServer, Reply, Request, completion, error
-from tests.support.gateway_calls import ask, model_section
+from tests.support.gateway_calls import ask, model_section, open_gateway
 from tests.test_error_messages import GROQ_TOO_LARGE
 
 REASON = "5 consecutive calls failed with the same error"
@@ -41,9 +40,7 @@ async def test_of_100_calls_in_flight_at_most_20_are_sent_and_the_other_models_g
     server.script = script
     notices = list[str]()
     calls = [call(sample, name) for sample in range(100) for name in ("m", "good")]
-    async with closing(
-        Gateway([section(server), section(server, "good")], LimitsSection(), notify=notices.append)
-    ) as gateway:
+    async with open_gateway(section(server), section(server, "good"), notify=notices.append) as gateway:
         answers = await ask_at_once(gateway, *calls)
     by_model = {name: [a for c, a in zip(calls, answers, strict=True) if c.name == name] for name in ("m", "good")}
     assert {a.outcome for a in by_model["good"]} == {Outcome.OK}
@@ -100,7 +97,7 @@ async def test_retries_of_calls_in_flight_end_when_the_model_is_stopped(server: 
 async def test_another_purpose_and_another_run_go_on(server: FakeServer) -> None:
     server.script = lambda request: error(400, "bad") if "question" in request.text else completion("hi")
     for n_runs in (1, 2):
-        async with closing(Gateway([section(server)], LimitsSection())) as gateway:
+        async with open_gateway(section(server)) as gateway:
             for sample in range(9):
                 await gateway.complete(call(sample))
             review = replace(call(0, purpose=Purpose.REVIEW), messages=(Message("user", "hi"),))
@@ -110,7 +107,7 @@ async def test_another_purpose_and_another_run_go_on(server: FakeServer) -> None
 
 async def test_after_a_failure_at_most_20_calls_are_sent_though_the_model_answered_before(server: FakeServer) -> None:
     server.script = lambda request: replace(OK if request.number == 0 else BAD, delay_s=0.05)
-    async with closing(Gateway([section(server)], LimitsSection(max_attempts=1))) as gateway:
+    async with open_gateway(section(server), max_attempts=1) as gateway:
         for sample in (0, 1):
             await gateway.complete(call(sample))
         answers = await ask_at_once(gateway, *(call(sample) for sample in range(2, 102)))
@@ -144,7 +141,7 @@ async def test_a_success_lifts_the_limit_that_a_failure_has_set() -> None:
 async def test_a_call_that_waits_for_the_first_answer_can_be_cancelled(server: FakeServer) -> None:
     is_cancelled = threading.Event()
     server.script = lambda _: replace(completion("hi"), after=is_cancelled)
-    async with closing(Gateway([section(server)], LimitsSection())) as gateway:
+    async with open_gateway(section(server)) as gateway:
         tasks = [asyncio.create_task(gateway.complete(call(sample))) for sample in range(40)]
         await asyncio.sleep(0.1)
         tasks[30].cancel()

@@ -20,7 +20,7 @@ from tests.support.gateway_calls import ask as ask_gateway, model_section
 
 SCORE = json.dumps({"norms": "a", "reasoning": "b", "score": -0.5})
 TOKENS = {"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 14}
-AWS = {"aws_access_key_id": "AKIDEXAMPLE", "aws_secret_access_key": "an example of a secret"}
+AWS = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "an example", "AWS_REGION_NAME": "us-east-1"}
 
 
 def openai(reason: str | None, text: str | None = SCORE, usage: Any = TOKENS, **fields: Any) -> dict[str, Any]:
@@ -30,12 +30,9 @@ def openai(reason: str | None, text: str | None = SCORE, usage: Any = TOKENS, **
 
 
 def anthropic(reason: str, text: str = SCORE) -> dict[str, Any]:
-    usage = {"input_tokens": 9, "output_tokens": 5}
+    head = {"id": "1", "type": "message", "role": "assistant", "model": "m", "stop_reason": reason}
     content = [{"type": "text", "text": text}] if text else []
-    response_body = {
-        "id": "1", "type": "message", "role": "assistant", "model": "m", "content": content, "usage": usage,
-    }  # fmt: skip
-    return response_body | {"stop_reason": reason}
+    return {**head, "content": content, "usage": {"input_tokens": 9, "output_tokens": 5}}
 
 
 def gemini(reason: str, text: str | None = SCORE, **usage: int) -> dict[str, Any]:
@@ -51,17 +48,18 @@ def cohere(reason: str) -> dict[str, Any]:
     return {"id": "1", "message": message, "finish_reason": reason, "usage": {"billed_units": tokens, "tokens": tokens}}
 
 
+def converse(reason: str) -> dict[str, Any]:
+    usage = {"inputTokens": 9, "outputTokens": 5, "totalTokens": 14}
+    message = {"role": "assistant", "content": [{"text": SCORE}]}
+    return {"output": {"message": message}, "stopReason": reason, "usage": usage, "metrics": {"latencyMs": 1}}
+
+
 async def ask(
-    server: FakeServer,
-    body: dict[str, Any],
-    model: str = "openai/x",
-    *,
-    schema: str | None = "MoralJudgement",
-    purpose: Purpose = Purpose.DIRECT,
-    max_attempts: int = 6,
+    server: FakeServer, body: dict[str, Any], model: str = "openai/x", max_attempts: int = 6, **fields: Any
 ) -> Answer:
     server.script = lambda _: Reply(body=body)
-    call = Call("m", model, (Message("user", "hi"),), purpose, params={"max_tokens": 50}, schema=schema, max_words=9)
+    fields = {"purpose": Purpose.DIRECT, "schema": "MoralJudgement"} | fields
+    call = Call("m", model, (Message("user", "hi"),), params={"max_tokens": 50}, max_words=9, **fields)
     [answer] = await ask_gateway(model_section(server, model), call, max_attempts=max_attempts, deadline_s=60)
     return answer
 
@@ -108,9 +106,8 @@ def test_the_worse_of_two_reasons_counts() -> None:
 
 
 def test_reasons_have_opentelemetrys_names() -> None:
-    assert [opentelemetry_finish_reason(r) for r in ("END_TURN", "MAX_TOKENS", "weird", None)] == [
-        "stop", "length", "weird", None,
-    ]  # fmt: skip
+    names = {"END_TURN": "stop", "MAX_TOKENS": "length", "weird": "weird", None: None}
+    assert {reason: opentelemetry_finish_reason(reason) for reason in names} == names
 
 
 FINISH_CASES: list[tuple[str, dict[str, Any], Outcome, str]] = [
@@ -133,34 +130,25 @@ FINISH_CASES: list[tuple[str, dict[str, Any], Outcome, str]] = [
     ("cohere_chat/x", cohere("MAX_TOKENS"), Outcome.TRUNCATED, "MAX_TOKENS"),
     ("cohere_chat/x", cohere("ERROR_TOXIC"), Outcome.REFUSED, "ERROR_TOXIC"),
     ("cohere_chat/x", cohere("COMPLETE"), Outcome.OK, "COMPLETE"),
-]
+    ("bedrock/converse/x", converse("end_turn"), Outcome.OK, "end_turn"),
+    ("bedrock/converse/x", converse("max_tokens"), Outcome.TRUNCATED, "max_tokens"),
+    ("bedrock/converse/x", converse("model_context_window_exceeded"), Outcome.TRUNCATED,
+     "model_context_window_exceeded"),
+    ("bedrock/converse/x", converse("guardrail_intervened"), Outcome.REFUSED, "guardrail_intervened"),
+    ("bedrock/converse/x", converse("malformed_model_output"), Outcome.UNPARSED, "malformed_model_output"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("model", "body", "outcome", "reason"), FINISH_CASES, ids=[f"{w[0]}-{w[3]}" for w in FINISH_CASES]
 )
 async def test_a_cut_off_or_filtered_answer_never_counts_as_complete(
-    server: FakeServer, model: str, body: dict[str, Any], outcome: Outcome, reason: str
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch, model: str, body: dict[str, Any], outcome: Outcome, reason: str
 ) -> None:
+    for name, value in AWS.items():
+        monkeypatch.setenv(name, value)
     answer = await ask(server, body, model)
     assert (answer.outcome, answer.finish_reason, len(server.requests)) == (outcome, reason, 1)
-
-
-@pytest.mark.parametrize(
-    ("reason", "outcome"),
-    [("end_turn", Outcome.OK), ("max_tokens", Outcome.TRUNCATED), ("model_context_window_exceeded", Outcome.TRUNCATED),
-     ("guardrail_intervened", Outcome.REFUSED), ("malformed_model_output", Outcome.UNPARSED)],
-)  # fmt: skip
-async def test_bedrocks_finish_reason_is_read_from_the_response(
-    server: FakeServer, monkeypatch: pytest.MonkeyPatch, reason: str, outcome: Outcome
-) -> None:
-    for name, value in {**AWS, "aws_region_name": "us-east-1"}.items():
-        monkeypatch.setenv(name.upper(), value)
-    usage = {"inputTokens": 9, "outputTokens": 5, "totalTokens": 14}
-    message = {"role": "assistant", "content": [{"text": SCORE}]}
-    body = {"output": {"message": message}, "stopReason": reason, "usage": usage, "metrics": {"latencyMs": 1}}
-    answer = await ask(server, body, "bedrock/converse/x")
-    assert (answer.outcome, answer.finish_reason) == (outcome, reason)
 
 
 @pytest.mark.parametrize(
@@ -202,25 +190,20 @@ async def test_an_answer_with_an_unknown_reason_counts_only_where_it_parses_in_f
 async def test_an_answer_without_a_reason_is_complete_unless_it_used_max_tokens(server: FakeServer) -> None:
     answer = await ask(server, openai(None))
     assert (answer.outcome, answer.finish_reason) == (Outcome.OK, None)
-    full_usage = {"prompt_tokens": 9, "completion_tokens": 50, "total_tokens": 59}
-    assert (await ask(server, openai(None, usage=full_usage))).outcome is Outcome.TRUNCATED
+    assert (await ask(server, openai(None, usage=FULL_USAGE))).outcome is Outcome.TRUNCATED
 
 
-REASONING_USAGE = {"prompt_tokens": 9, "completion_tokens": 50, "total_tokens": 59}
+FULL_USAGE = {"prompt_tokens": 9, "completion_tokens": 50, "total_tokens": 59}
+REASONING_USAGE = {**FULL_USAGE, "completion_tokens_details": {"reasoning_tokens": 50}}
+GEMINI_USAGE = {"promptTokenCount": 9, "thoughtsTokenCount": 50, "totalTokenCount": 59}
 HIDDEN_REASONING: dict[str, tuple[str, dict[str, Any]]] = {
-    "finish length": ("openai/x", openai("length", None, REASONING_USAGE)),
-    "all tokens are reasoning": (
-        "openai/x", openai("stop", "", {**REASONING_USAGE, "completion_tokens_details": {"reasoning_tokens": 50}}),
-    ),
+    "finish length": ("openai/x", openai("length", None, FULL_USAGE)),
+    "all tokens are reasoning": ("openai/x", openai("stop", "", REASONING_USAGE)),
     "reasoning alone": ("openai/x", openai("stop", None, message={"reasoning_content": "Let me think"})),
     "anthropic": ("anthropic/x", anthropic("max_tokens", "")),
-    "gemini without parts": (
-        "gemini/x", gemini("MAX_TOKENS", None, promptTokenCount=9, thoughtsTokenCount=50, totalTokenCount=59),
-    ),
-    "gemini without candidates": (
-        "gemini/x", {"usageMetadata": {"promptTokenCount": 9, "thoughtsTokenCount": 50, "totalTokenCount": 59}},
-    ),
-}  # fmt: skip
+    "gemini without parts": ("gemini/x", gemini("MAX_TOKENS", None, **GEMINI_USAGE)),
+    "gemini without candidates": ("gemini/x", {"usageMetadata": GEMINI_USAGE}),
+}
 
 
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])

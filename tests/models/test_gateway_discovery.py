@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from auditor.config import LimitsSection, ModelSection
+from auditor.config import ModelSection
 from auditor.domain import (
     Answer,
     AnswerForm,
@@ -27,11 +27,10 @@ from auditor.domain import (
 from auditor.errors import AuditorError, ModelSetupError
 from auditor.models.capability_registry import MAX_DISCOVERY_REQUESTS, CapabilityRegistry, MemoryCapabilityStore
 from auditor.models.failures import RequestFailure
-from auditor.models.gateway import MAX_INCONCLUSIVE_CALLS, Gateway
+from auditor.models.gateway import MAX_INCONCLUSIVE_CALLS
 from auditor.models.provider_request import ProviderReply, failed_answer
-from tests.support.closing import closing
 from tests.support.fake_server import FakeServer, Reply, Request, Script, completion, error
-from tests.support.gateway_calls import ask as ask_gateway, model_section
+from tests.support.gateway_calls import ask as ask_gateway, model_section, open_gateway
 from tests.support.patience import PATIENCE_S
 
 JUDGEMENT = json.dumps({"norms": "a", "reasoning": "b", "score": -0.5})
@@ -49,12 +48,8 @@ def refuses(param: str) -> Refuse:
 
 def refuses_form(*forms: str) -> Refuse:
     """A server with DeepSeek's words for response formats that it does not know."""
-
-    def refuse(body: dict[str, Any]) -> Reply | None:
-        is_refused = (body.get("response_format") or {}).get("type") in forms
-        return error(400, "This response_format type is unavailable now") if is_refused else None
-
-    return refuse
+    refusal = error(400, "This response_format type is unavailable now")
+    return lambda body: refusal if (body.get("response_format") or {}).get("type") in forms else None
 
 
 def refuses_keywords(*keywords: str) -> Refuse:
@@ -68,11 +63,7 @@ def refuses_keywords(*keywords: str) -> Refuse:
 
 def server_that(*refusals: Refuse, answer: Script = lambda request: completion(JUDGEMENT)) -> Script:
     """The script of a server that checks each request by these rules, in order, before it answers."""
-
-    def script(request: Request) -> Reply:
-        return next((reply for refuse in refusals if (reply := refuse(request.body))), answer(request))
-
-    return script
+    return lambda request: next((reply for refuse in refusals if (reply := refuse(request.body))), answer(request))
 
 
 def call(server: FakeServer, sample: int = 0, schema: str | None = "MoralJudgement", **changes: Any) -> Call:
@@ -98,8 +89,8 @@ async def ask(
     model: ModelSection, *calls: Call, store: MemoryCapabilityStore | None = None, **limits: Any
 ) -> list[Answer]:
     """The answers to calls, one after the other, by a gateway with this store."""
-    options = {"capability_store": store, "describe_structure": lambda schema, max_words, language: INSTRUCTION}
-    return await ask_gateway(model, *calls, options=options, **limits)
+    limits |= {"capability_store": store, "describe_structure": lambda schema, max_words, language: INSTRUCTION}
+    return await ask_gateway(model, *calls, **limits)
 
 
 def known(store: MemoryCapabilityStore) -> Capability:
@@ -132,10 +123,8 @@ async def test_a_refusal_by_litellm_is_no_attempt_and_costs_no_request(server: F
 
 
 async def test_a_refusal_by_litellm_that_cannot_be_avoided_has_no_attempt_status_or_cost(server: FakeServer) -> None:
-    model = "openai/o3"
-    sent = call(
-        server, model=model, params={"seed": "none", "functions": []}, declared=DeclaredCapabilities(temperature=True)
-    )
+    model, declared = "openai/o3", DeclaredCapabilities(temperature=True)
+    sent = call(server, model=model, params={"seed": "none", "functions": []}, declared=declared)
     [answer] = await ask(model_section(server, model, price={"input": 1, "output": 1}), sent)
     assert (answer.outcome, answer.attempts, answer.cost_usd) == (Outcome.CLIENT_ERROR, (), 0.0)
     assert "temperature=0.7" in (answer.error or "")
@@ -155,9 +144,7 @@ async def test_a_refusal_by_the_server_costs_one_request_that_is_recorded(server
 
 
 async def test_at_most_four_requests_find_out_what_a_server_accepts(server: FakeServer) -> None:
-    server.script = server_that(
-        refuses("max_tokens"), refuses("temperature"), refuses("seed"), refuses_form("json_schema")
-    )
+    server.script = server_that(*map(refuses, ("max_tokens", "temperature", "seed")), refuses_form("json_schema"))
     store = RecordingStore()
     first, second = await ask(model_section(server), call(server), call(server, 1), store=store)
     assert first.outcome is Outcome.OK
@@ -240,9 +227,8 @@ async def test_refused_keywords_are_left_out_and_the_schema_stays(server: FakeSe
 
 async def test_azure_is_not_sent_the_keywords_that_it_refuses(server: FakeServer) -> None:
     server.script = server_that(refuses_keywords("maxLength", "minLength"))
-    [answer] = await ask(
-        model_section(server, "azure/mine", params={"api_version": "2024-10-21"}), call(server, model="azure/mine")
-    )
+    section = model_section(server, "azure/mine", params={"api_version": "2024-10-21"})
+    [answer] = await ask(section, call(server, model="azure/mine"))
     assert (answer.outcome, len(server.requests), answer.form) == (Outcome.OK, 1, AnswerForm.JSON_SCHEMA)
 
 
@@ -252,8 +238,8 @@ async def test_what_the_config_declares_is_not_tried_out(server: FakeServer) -> 
     [answer] = await ask(model_section(server), call(server, declared=declared))
     assert (answer.form, len(server.requests), answer.altered) == (AnswerForm.TOOL, 1, "seed, temperature")
     server.requests.clear()
-    [refused] = await ask(model_section(server), call(server, declared=DeclaredCapabilities(form=AnswerForm.JSON_SCHEMA,
-                                                                                    temperature=True)))  # fmt: skip
+    declared = DeclaredCapabilities(form=AnswerForm.JSON_SCHEMA, temperature=True)
+    [refused] = await ask(model_section(server), call(server, declared=declared))
     assert (refused.outcome, len(server.requests)) == (Outcome.CLIENT_ERROR, 1)
 
 
@@ -272,10 +258,8 @@ def ignores_schema(*forms: str) -> Script:
 
 async def test_a_server_that_ignores_the_schema_gets_the_next_form_if_that_reads_twice(server: FakeServer) -> None:
     server.script = ignores_schema("json_schema")
-    store = RecordingStore()
-    first, second = await ask(
-        model_section(server, price={"input": 1, "output": 1}), call(server), call(server, 1), store=store
-    )
+    store, model = RecordingStore(), model_section(server, price={"input": 1, "output": 1})
+    first, second = await ask(model, call(server), call(server, 1), store=store)
     forms = [request.body["response_format"]["type"] for request in server.requests]
     assert forms == ["json_schema"] * 2 + ["json_object"] * 3
     assert (first.text, first.form, len(first.attempts)) == (JUDGEMENT, AnswerForm.JSON_OBJECT, 4)
@@ -286,8 +270,7 @@ async def test_a_server_that_ignores_the_schema_gets_the_next_form_if_that_reads
 
 
 async def test_a_server_that_also_refuses_the_next_form_gets_the_one_after(server: FakeServer) -> None:
-    prose = ignores_schema("json_schema")
-    server.script = server_that(refuses_form("json_object"), answer=prose)
+    server.script = server_that(refuses_form("json_object"), answer=ignores_schema("json_schema"))
     store = RecordingStore()
     [answer] = await ask(model_section(server), call(server), store=store)
     assert (known(store).form, len(answer.attempts), answer.text) == (AnswerForm.TOOL, 5, JUDGEMENT)
@@ -395,10 +378,11 @@ async def test_a_missing_model_is_no_refused_feature(server: FakeServer) -> None
 
 
 async def test_a_404_that_refuses_tools_does_not_block_the_model(server: FakeServer) -> None:
-    no_tools = error(404, "No endpoints found that support tool use.")
-    server.script = server_that(
-        refuses_form("json_schema", "json_object"), lambda body: no_tools if "tools" in body else None
+    prose, no_tools = (
+        refuses_form("json_schema", "json_object"),
+        error(404, "No endpoints found that support tool use."),
     )
+    server.script = server_that(prose, lambda body: no_tools if "tools" in body else None)
     [answer] = await ask(model_section(server), call(server))
     assert (answer.outcome, answer.form) == (Outcome.OK, AnswerForm.TEXT)
 
@@ -472,10 +456,8 @@ def thinks_for(n_tokens: int) -> Script:
 
 async def test_an_answer_cut_off_while_thinking_gets_room_that_later_calls_have_too(server: FakeServer) -> None:
     server.script = thinks_for(6000)
-    store = RecordingStore()
-    first, second = await ask(
-        model_section(server, price={"input": 0, "output": 1}), call(server), call(server, 1), store=store
-    )
+    store, model = RecordingStore(), model_section(server, price={"input": 0, "output": 1})
+    first, second = await ask(model, call(server), call(server, 1), store=store)
     assert [request.body["max_tokens"] for request in server.requests] == [50, 4146, 16434, 16434]
     assert [attempt.outcome for attempt in first.attempts] == [Outcome.TRUNCATED, Outcome.TRUNCATED, Outcome.OK]
     assert first.cost_usd == pytest.approx((50 + 4146 + 6020) / 1e6)
@@ -537,7 +519,7 @@ async def test_a_prompt_that_a_filter_refuses_shows_nothing_about_the_server(ser
 async def test_models_of_one_server_find_out_once_what_it_accepts(server: FakeServer) -> None:
     server.script = server_that(refuses("temperature"), refuses("seed"))
     personas = [model_section(server, name=f"m{i}") for i in range(4)]
-    async with closing(Gateway(personas, LimitsSection(max_attempts=1))) as gateway:
+    async with open_gateway(*personas, max_attempts=1) as gateway:
         calls = [replace(call(server, sample=i), name=persona.name) for i, persona in enumerate(personas)]
         answers = await asyncio.gather(*map(gateway.complete, calls))
     assert [answer.outcome for answer in answers] == [Outcome.OK] * 4
@@ -546,13 +528,9 @@ async def test_models_of_one_server_find_out_once_what_it_accepts(server: FakeSe
 
 async def test_refusals_of_calls_under_way_are_sent_again_as_another_call_found_out(server: FakeServer) -> None:
     """After failed first calls the others no longer wait, so many are refused at once."""
-    accept_objects = server_that(refuses_form("json_schema"))
-
-    def script(request: Request) -> Reply:
-        return error(503, "overloaded") if request.number < 4 else replace(accept_objects(request), delay_s=0.05)
-
-    server.script = script
-    async with closing(Gateway([model_section(server, concurrency=100)], LimitsSection(max_attempts=1))) as gateway:
+    objects = server_that(refuses_form("json_schema"))
+    server.script = lambda r: error(503, "overloaded") if r.number < 4 else replace(objects(r), delay_s=0.05)
+    async with open_gateway(model_section(server, concurrency=100), max_attempts=1) as gateway:
         for sample in range(4):
             assert (await gateway.complete(call(server, sample))).outcome is Outcome.SERVER_ERROR
         answers = await asyncio.gather(*(gateway.complete(call(server, 4 + i)) for i in range(60)))
@@ -561,16 +539,11 @@ async def test_refusals_of_calls_under_way_are_sent_again_as_another_call_found_
 
 @pytest.mark.parametrize("status", [429, 503])
 async def test_a_form_check_that_a_failure_interrupts_is_repeated(server: FakeServer, status: int) -> None:
-    def script(request: Request) -> Reply:
-        if request.number == 1:
-            return error(status, "later")
-        form = (request.body.get("response_format") or {}).get("type")
-        return completion("I think -0.5") if form == "json_schema" else completion(JUDGEMENT)
-
-    server.script = script
+    prose = ignores_schema("json_schema")
+    server.script = lambda request: error(status, "later") if request.number == 1 else prose(request)
     store = MemoryCapabilityStore()
     answers = await ask(model_section(server), *(call(server, i) for i in range(3)), store=store, max_attempts=1)
-    assert answers[0].text == "I think -0.5"  # one unreadable answer and a failure show nothing
+    assert answers[0].text == "I think so."  # one unreadable answer and a failure show nothing
     assert [answer.text for answer in answers[1:]] == [JUDGEMENT] * 2
     assert [capability.form for capability in store.load().values()] == [AnswerForm.JSON_OBJECT]
 

@@ -35,8 +35,8 @@ async def ask(server: FakeServer, notices: list[str] | None = None, **settings: 
         Call("m", section.model, (Message("user", f"Question {number}?"),), Purpose.DIRECT, server=section.api_base)
         for number in range(N_CALLS)
     ]
-    options = {"notify": (notices if notices is not None else []).append}
-    return await ask_gateway(section, *calls, at_once=True, options=options, max_attempts=2)
+    notify = (notices if notices is not None else []).append
+    return await ask_gateway(section, *calls, at_once=True, notify=notify, max_attempts=2)
 
 
 def assert_all_answered(answers: list[Answer]) -> None:

@@ -40,6 +40,12 @@ async def use_all_slots(limiter: ConcurrencyLimiter, sent_at: float = 0.0) -> No
         limiter.record_success(sent_at)
 
 
+async def send(limiter: ConcurrencyLimiter, name: str, order: list[str]) -> None:
+    """Send a request, which is a retry if its name says so, and append its name to `order`."""
+    async with limiter.slot(is_retry=name.startswith("retry")):
+        order.append(name)
+
+
 async def test_the_limit_doubles_until_throttled_and_beyond_its_old_value_grows_slowly() -> None:
     clock = Clock()
     limiter = make_limiter(clock=clock)
@@ -98,23 +104,17 @@ async def test_server_errors_hold_requests_back_only_for_as_long_as_the_provider
 
 async def test_a_call_that_was_sent_goes_before_calls_that_were_not() -> None:
     limiter, order = make_limiter(1), list[str]()
-
-    async def send(name: str) -> None:
-        async with limiter.slot(is_retry=name.startswith("retry")):
-            order.append(name)
-
     async with asyncio.TaskGroup() as tasks, limiter.slot():
         for name in ("new 1", "new 2", "retry 1", "retry 2"):
-            tasks.create_task(send(name))
+            tasks.create_task(send(limiter, name, order))
             await asyncio.sleep(0)
         assert order == []
     assert order == ["retry 1", "retry 2", "new 1", "new 2"]
 
 
 async def test_waiting_reviews_go_before_answers_and_answers_before_probes_at_all_models_of_a_server() -> None:
-    assert [
-        p.priority for p in (Purpose.REVIEW, Purpose.DIRECT, Purpose.declare("logic"), Purpose.declare("moral"))
-    ] == [0, 1, 2, 2]
+    purposes = (Purpose.REVIEW, Purpose.DIRECT, Purpose.declare("logic"), Purpose.declare("moral"))
+    assert [purpose.priority for purpose in purposes] == [0, 1, 2, 2]
     slots = SharedSlots(2)
     limiters, order = [make_limiter(2, shared_slots=[slots]) for _ in range(2)], list[tuple[int, str]]()
 
@@ -135,13 +135,8 @@ async def test_waiting_reviews_go_before_answers_and_answers_before_probes_at_al
 async def test_a_cancelled_request_leaves_its_place_and_its_slots() -> None:
     slots = SharedSlots(1)
     limiter, order = make_limiter(1, shared_slots=[slots]), list[str]()
-
-    async def send(name: str) -> None:
-        async with limiter.slot():
-            order.append(name)
-
     async with limiter.slot():
-        tasks = [asyncio.create_task(send(name)) for name in ("waiting", "granted", "last")]
+        tasks = [asyncio.create_task(send(limiter, name, order)) for name in ("waiting", "granted", "last")]
         await asyncio.sleep(0)
         assert limiter.load == 4
         tasks[0].cancel()
@@ -158,18 +153,13 @@ async def test_a_retry_that_waits_out_a_pause_goes_before_calls_that_wait_for_a_
 ) -> None:
     clock, order = Clock(), list[str]()
     limiter = make_limiter(1, clock=clock)
-
-    async def send(name: str) -> None:
-        async with limiter.slot(is_retry=name.startswith("retry")):
-            order.append(name)
-
     async with asyncio.TaskGroup() as tasks:
         async with limiter.slot() as sent_at:
-            tasks.create_task(send("new 1"))
+            tasks.create_task(send(limiter, "new 1", order))
             await asyncio.sleep(0)
             clock.now += 1
             limiter.record_throttling(5.0, sent_at)
-            tasks.create_task(send("retry 1"))
+            tasks.create_task(send(limiter, "retry 1", order))
             await asyncio.sleep(0)
             clock.now += 5 if ends_before_the_slot_is_free else 0
         await asyncio.sleep(0)
@@ -241,15 +231,10 @@ async def test_only_as_many_waiting_tasks_are_woken_as_slots_are_free() -> None:
 async def test_a_woken_task_that_is_cancelled_wakes_the_next() -> None:
     limiter = make_limiter(1)
     async with limiter.slot():
-        woken_task, next_task = (asyncio.create_task(acquire_and_release(limiter)) for _ in range(2))
+        woken_task, next_task = (asyncio.create_task(send(limiter, "", [])) for _ in range(2))
         await asyncio.sleep(0)
     woken_task.cancel()  # it is woken, but has not run yet
     await asyncio.wait_for(next_task, PATIENCE_S)
-
-
-async def acquire_and_release(limiter: ConcurrencyLimiter) -> None:
-    async with limiter.slot():
-        pass
 
 
 async def test_a_cancelled_wait_leaves_no_slot_occupied() -> None:

@@ -52,11 +52,8 @@ async def body_of(request_call: Call, capability: Capability = Capability(), bas
     prepared = await prepare_request(endpoint, request_call, 5.0, capability)
     assert isinstance(prepared, PreparedRequest), prepared.answer.error
     body = json.loads(prepared.body)
-    assert [message.get("content", message.get("parts")) for message in body.get("messages", body.get("contents"))] in (
-        ["?"],
-        [[{"text": "?"}]],
-        [[{"type": "text", "text": "?"}]],
-    ), "the messages are not those of the call"
+    contents = [message.get("content", message.get("parts")) for message in body.get("messages", body.get("contents"))]
+    assert contents in (["?"], [[{"text": "?"}]], [[{"type": "text", "text": "?"}]]), "not the messages of the call"
     return {name: value for name, value in body.items() if name not in ("messages", "contents", "model")}
 
 
@@ -142,15 +139,10 @@ async def test_an_unknown_effort_is_refused_by_litellm_before_anything_is_sent()
 
 def test_the_room_is_that_of_the_config_else_that_of_the_effort_or_the_capability() -> None:
     capability = Capability(thinking_tokens=4096)
-    for reasoning, expected in (
-        (None, 4096),
-        (ReasoningSettings(effort="low"), 4096),
-        (ReasoningSettings(effort="max"), 16384),
-        (ReasoningSettings(effort="none"), 4096),
-        (ReasoningSettings(effort="low", max_tokens=50), 50),
-    ):
-        assert thinking_room(call("openai/a", reasoning), capability) == expected
-        assert output_limit(call("openai/a", reasoning), capability) == 400 + expected
+    for settings, expected in (((), 4096), (("low",), 4096), (("max",), 16384), (("none",), 4096), (("low", 50), 50)):
+        asked = call("openai/a", ReasoningSettings(*settings) if settings else None)
+        assert thinking_room(asked, capability) == expected
+        assert output_limit(asked, capability) == 400 + expected
 
 
 def test_a_measurement_of_one_token_has_no_room() -> None:
@@ -185,10 +177,8 @@ def test_the_limit_is_found_under_every_name(sent: str | None, limit: int | None
     [
         ('{"max_tokens":400}', Outcome.TRUNCATED, 4096, True),
         ('{"max_tokens":400}', Outcome.TRUNCATED, 0, False),
-        ('{"max_tokens":4496}', Outcome.TRUNCATED, 4096, False),
-        ('{"max_tokens":16784}', Outcome.TRUNCATED, 4096, False),
+        *((sent, Outcome.TRUNCATED, 4096, False) for sent in ('{"max_tokens":4496}', '{"max_tokens":16784}', None)),
         ('{"max_tokens":400}', Outcome.OK, 4096, False),
-        (None, Outcome.TRUNCATED, 4096, False),
     ],
 )
 def test_only_a_higher_limit_makes_a_truncated_answer_worth_asking_again(
@@ -344,7 +334,9 @@ async def answer_to(request_call: Call, body: dict[str, Any], capability: Capabi
     [
         ("<think>secret</think>SCORE = 0.1", "SCORE = 0.1"), ("<think>\n\n</think>\n\nSCORE = 0.1\n", "SCORE = 0.1"),
         ("secret</think>\nSCORE = 0.1", "SCORE = 0.1"), ("SCORE = 0.1\n<think>secret", "SCORE = 0.1"),
-        ("<think>secret", ""),
+        *((text, "") for text in ("<think>secret", "<|channel|>analysis<|message|>secret", "<|channel>thought\nsecret",
+                                  "<unused94>thought\nsecret", "[THINK]", "analysisWe need secret", "◁think▷secret",
+                                  "<|think|>secret")),
         ("<THINKING>secret</THINKING> SCORE = 0.1", "SCORE = 0.1"),
         ("<thought>secret</thought>SCORE = 0.1", "SCORE = 0.1"),
         ("<seed:think>secret</seed:think>SCORE = 0.1", "SCORE = 0.1"),
@@ -356,7 +348,7 @@ async def answer_to(request_call: Call, body: dict[str, Any], capability: Capabi
         ("<scratchpad>secret</scratchpad>SCORE = 0.1", "SCORE = 0.1"),
         ("secret</antThinking>SCORE = 0.1", "SCORE = 0.1"),
         ("[THINK]secret[/THINK]SCORE = 0.1", "SCORE = 0.1"), ("secret[/THINK]SCORE = 0.1", "SCORE = 0.1"),
-        ("◁think▷secret◁/think▷SCORE = 0.1", "SCORE = 0.1"), ("◁think▷secret", ""),
+        ("◁think▷secret◁/think▷SCORE = 0.1", "SCORE = 0.1"),
         ("<think>one <think>two</think> three</think>SCORE = 0.1", "SCORE = 0.1"),
         ("<think>a</think>first <think>b</think>second", "first second"),
     ],
@@ -408,59 +400,30 @@ HARMONY = "<|start|>assistant<|channel|>final<|message|>"
         "<think>secret</think><answer>SCORE = 0.1</answer>",
         "SCORE = 0.1<|im_end|>\n<|im_start|>user\nsecret question<|im_end|>\n<|im_start|>assistant\nSCORE = 0.9",
         "SCORE = 0.1<end_of_turn>\n<start_of_turn>user\nsecret",
+        '<details type="reasoning" done="true">\n<summary>Thought</summary>\n> 0.9?\n</details>\nSCORE = 0.1',
     ],
 )
 def test_thinking_and_chat_tokens_of_other_models_are_removed(text: str) -> None:
     assert strip_thinking(text) == "SCORE = 0.1"
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["<|channel|>analysis<|message|>secret", "<|channel>thought\nsecret", "<unused94>thought\nsecret", "[THINK]",
-     "analysisWe need secret", "<|think|>secret"],
-)  # fmt: skip
-def test_thinking_without_an_end_leaves_nothing(text: str) -> None:
-    assert strip_thinking(text) == ""
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["The tag `<think>` begins it.\nSCORE = 0.1", "The tags `<think>` and `</think>` enclose it.\nSCORE = 0.1",
-     'It ends with "</think>".\nSCORE = 0.1', "Some write <think> before it.\nSCORE = 0.1",
-     "As in `<think>this</think>`, they weigh it.\nSCORE = 0.1", "“<|channel|>” is a token.\nSCORE = 0.1",
-     "Here are my reasoning steps:\nThey weigh it.\nSCORE = 0.1", "“[BEGIN FINAL RESPONSE]” is no tag.\nSCORE = 0.1"],
-)  # fmt: skip
-def test_tags_quoted_within_an_answer_stay(text: str) -> None:
-    assert strip_thinking(text) == text
-
-
 def test_each_form_has_a_source_and_is_known_by_its_first_token() -> None:
     assert all(form.source for form in THINKING_FORMS)
-    for token in (
-        "<|channel|>",
-        "<|channel>",
-        "<unused94>",
-        "<think",
-        " <think>",
-        "[THINK]",
-        "◁think▷",
-        "<seed:think>",
-        "<details",
-    ):
-        assert starts_thinking(token), token
-    for token in ("A", "", " The", "<", "thought"):
-        assert not starts_thinking(token), token
+    tokens = ("<|channel|>", "<|channel>", "<unused94>", "<think", " <think>", "[THINK]", "◁think▷", "<seed:think>")
+    assert all(map(starts_thinking, (*tokens, "<details")))
+    assert not any(map(starts_thinking, ("A", "", " The", "<", "thought")))
 
 
-def test_thinking_that_open_webui_folds_away_is_removed_and_other_details_stay() -> None:
-    text = '<details type="reasoning" done="true">\n<summary>Thought</summary>\n> 0.9?\n</details>\nSCORE = 0.1'
-    assert strip_thinking(text) == "SCORE = 0.1"
-    other = "<details><summary>Norms</summary>They weigh it.</details>\nSCORE = 0.1"
-    assert strip_thinking(other) == other
-
-
-@pytest.mark.parametrize("text", [" I think 1 < 2. ", "[1] a list", '{"norms": "a <b> c"}', "", "thinking"])
-def test_a_text_without_such_tags_is_unchanged(text: str) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [" I think 1 < 2. ", "[1] a list", '{"norms": "a <b> c"}', "", "thinking",
+     "The tag `<think>` begins it.\nSCORE = 0.1", "The tags `<think>` and `</think>` enclose it.\nSCORE = 0.1",
+     'It ends with "</think>".\nSCORE = 0.1', "Some write <think> before it.\nSCORE = 0.1",
+     "As in `<think>this</think>`, they weigh it.\nSCORE = 0.1", "“<|channel|>” is a token.\nSCORE = 0.1",
+     "Here are my reasoning steps:\nThey weigh it.\nSCORE = 0.1", "“[BEGIN FINAL RESPONSE]” is no tag.\nSCORE = 0.1",
+     "<details><summary>Norms</summary>They weigh it.</details>\nSCORE = 0.1"],
+)  # fmt: skip
+def test_a_text_without_such_tags_or_with_quoted_ones_is_unchanged(text: str) -> None:
     assert strip_thinking(text) == text
 
 

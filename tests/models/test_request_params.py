@@ -11,13 +11,11 @@ import pytest
 from auditor.config import LimitsSection, ModelSection
 from auditor.domain import Call, Capability, Message, Outcome, Purpose, ReasoningSettings
 from auditor.errors import ConfigError
-from auditor.models.gateway import Gateway
 from auditor.models.request_params import check_params, max_output_tokens
 from tests.support.audit_configs import KEY_VARIABLE
-from tests.support.cli_runner import auditor
-from tests.support.closing import closing
+from tests.support.cli_runner import fail, succeed
 from tests.support.fake_server import FakeServer, Reply, Request, completion
-from tests.support.gateway_calls import ask
+from tests.support.gateway_calls import ask, open_gateway
 
 PROMPT_TOKENS, CONCURRENCY, BUDGET_USD = 10, 5, 0.05
 OUTPUT_USD = 100 / 1e6
@@ -68,18 +66,12 @@ def section(server_url: str, params: dict[str, Any], model: str = "openai/x") ->
 
 
 async def spend(
-    server: FakeServer,
-    params: dict[str, Any],
-    n_calls: int = 40,
-    budget_usd: float = BUDGET_USD,
-    largest_usd: dict[str, float] | None = None,
+    server: FakeServer, params: dict[str, Any], n_calls: int = 40, **settings: Any
 ) -> tuple[float, list[Outcome], list[str]]:
     """What calls cost with a budget, their outcomes, and the notices about limits that were exceeded."""
     notices: list[str] = []
-    limits = LimitsSection(budget_usd=budget_usd)
-    async with closing(
-        Gateway([section(server.url, params)], limits, largest_usd=largest_usd, notify=notices.append)
-    ) as gateway:
+    settings = {"budget_usd": BUDGET_USD, "notify": notices.append} | settings
+    async with open_gateway(section(server.url, params), **settings) as gateway:
         answers = await asyncio.gather(*(gateway.complete(call(i, **params)) for i in range(n_calls)))
         excess_notices = [notice for notice in notices if "exceeds its limit" in notice]
         return gateway.budget.spent_usd, [answer.outcome for answer in answers], excess_notices
@@ -123,21 +115,22 @@ async def test_a_server_that_exceeds_its_limit_costs_at_most_the_excess_of_answe
     ]
 
 
+def exceeds_its_limit_later(request: Request) -> Reply:
+    """Keep to the limit in the first answer, and exceed it by 450 tokens in all others."""
+    return metered(COUNTS["as floats"](20, 480 if request.number else 30))(request)
+
+
 async def test_answers_in_flight_at_the_first_excess_may_exceed_the_budget_and_no_others(server: FakeServer) -> None:
-    """The server keeps to its limit in the first answer, and exceeds it in all others."""
-    modest, excessive = metered(COUNTS["as floats"](20, 30)), metered(COUNTS["as floats"](20, 480))
-    server.script = lambda request: (modest if request.number == 0 else excessive)(request)
+    server.script = exceeds_its_limit_later
     spent_usd, _, notices = await spend(server, {})
     excess_usd = 450 * OUTPUT_USD
     assert BUDGET_USD < spent_usd <= BUDGET_USD + CONCURRENCY * excess_usd
-    assert len(server.requests) == 1 + CONCURRENCY
-    assert len(notices) == 1
+    assert (len(server.requests), len(notices)) == (1 + CONCURRENCY, 1)
 
 
 async def test_a_resumed_run_reserves_what_a_request_of_an_earlier_run_has_cost(server: FakeServer) -> None:
     """Else each run could exceed the budget by the answers in flight at its first excess."""
-    modest, excessive = metered(COUNTS["as floats"](20, 30)), metered(COUNTS["as floats"](20, 480))
-    server.script = lambda request: (modest if request.number == 0 else excessive)(request)
+    server.script = exceeds_its_limit_later
     largest_usd = 500 * OUTPUT_USD
     spent_usd, _, _ = await spend(server, {}, budget_usd=2.5 * largest_usd, largest_usd={"m": largest_usd})
     assert 0 < spent_usd <= 2.5 * largest_usd
@@ -187,9 +180,8 @@ REFUSED: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_parameter_that_the_budget_cannot_hold_for_is_refused(name: str) -> None:
-    [model] = [section("http://h/v1", REFUSED[name])]
     with pytest.raises(ConfigError, match=rf"model 'm'.*{name.partition(',')[0]}"):
-        check_params([model], LimitsSection(budget_usd=1.0))
+        check_params([section("http://h/v1", REFUSED[name])], LimitsSection(budget_usd=1.0))
 
 
 async def test_no_request_is_sent_for_a_refused_parameter(server: FakeServer) -> None:
@@ -219,7 +211,7 @@ async def test_parameters_that_are_sent_are_not_refused(server: FakeServer) -> N
         "extra_headers": {"X-Plain": "a"}, "stop": ["END"], "reasoning_effort": "low", "logit_bias": {"5": 1},
         "service_tier": "flex",
     }  # fmt: skip
-    spent_usd, _, _ = await spend(server, params, 1, 1.0)
+    spent_usd, _, _ = await spend(server, params, 1, budget_usd=1.0)
     assert (len(server.requests), spent_usd > 0) == (1, True)
     assert server.requests[0].body["provider"] == {"order": ["a"]}
 
@@ -259,17 +251,13 @@ params = {{ {params} }}
 """
     file = tmp_path / "audit.toml"
     file.write_text(text.format(params="n = 50"))
-    refused = auditor("estimate", file)
-    assert (refused.returncode, "the parameter 'n' is not allowed" in refused.stderr) == (2, True)
+    fail("estimate", file, code=2, message="the parameter 'n' is not allowed")
     for params in ('user = "ada"', 'organization = "o"', 'top_k = 5, callbacks = ["print"]'):
         file.write_text(text.format(params=params))
         for command in (("estimate", file), ("run", file, "--dry-run")):
-            refused = auditor(*command)
-            assert (refused.returncode, "would not be sent to this provider" in refused.stderr) == (2, True), params
-    costs = []
+            fail(*command, code=2, message="would not be sent to this provider")
+    costs = set()
     for params in ("max_completion_tokens = 400", "max_completion_tokens = 9000"):
         file.write_text(text.format(params=params))
-        completed = auditor("estimate", file, "--json")
-        assert completed.returncode == 0, completed.stderr
-        costs.append(completed.stdout)
-    assert costs[0] != costs[1]
+        costs.add(succeed("estimate", file, "--json").stdout)
+    assert len(costs) == 2

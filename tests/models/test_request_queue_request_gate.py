@@ -127,17 +127,15 @@ def test_waiting_requests_pass_as_soon_as_the_probe_is_accepted(monkeypatch: pyt
     assert sent_at == [pytest.approx(2.0), *[pytest.approx(2.03)] * 4]
 
 
-def make_account(clock: Clock, **options: Any) -> tuple[RequestGate, list[ConcurrencyLimiter]]:
-    """The gate of an account, and the limiters of two of its models."""
-    account_gate = make_gate(clock, **options)
-    return account_gate, [
-        ConcurrencyLimiter(make_gate(clock, **options), clock=clock, account_gate=account_gate) for _ in range(2)
-    ]
+def make_account(clock: Clock, **options: Any) -> list[ConcurrencyLimiter]:
+    """The limiters of two models of an account."""
+    account_gate, *gates = (make_gate(clock, **options) for _ in range(3))
+    return [ConcurrencyLimiter(gate, clock=clock, account_gate=account_gate) for gate in gates]
 
 
 async def test_a_refused_model_holds_back_its_account_and_lets_another_model_probe_first() -> None:
     clock = Clock()
-    _, (refused, other) = make_account(clock)
+    refused, other = make_account(clock)
     refused.record_throttling(2.0, clock.now)
     assert other.wait_s() == 2.0
     assert refused.wait_s() > 2.0
@@ -150,7 +148,7 @@ async def test_a_refused_model_holds_back_its_account_and_lets_another_model_pro
 
 async def test_a_model_that_stays_refused_while_its_account_is_accepted_holds_back_only_itself() -> None:
     clock = Clock()
-    _, (refused, other) = make_account(clock)
+    refused, other = make_account(clock)
     refused.record_throttling(20.0, clock.now)
     clock.now = 20.0
     async with other.slot() as sent_at:
@@ -189,7 +187,7 @@ async def test_a_wait_of_the_account_is_announced_once_and_not_by_each_model() -
 
 def test_a_too_long_wait_holds_back_only_the_refused_model() -> None:
     clock = Clock()
-    _, (refused, other) = make_account(clock, max_wait_s=60.0)
+    refused, other = make_account(clock, max_wait_s=60.0)
     refused.record_throttling(3600.0, clock.now)
     assert (refused.wait_s(), other.wait_s()) == (60.0, 0)
 
@@ -219,15 +217,9 @@ class LimiterMachine(RuleBasedStateMachine):
         super().__init__()
         self.clock = VirtualClock()
         self.loop = make_virtual_loop(self.clock)
-        account_gate = RequestGate(self.pause, clock=self.clock, max_wait_s=60.0)
+        account_gate, *gates = (RequestGate(self.pause, clock=self.clock, max_wait_s=60.0) for _ in range(3))
         self.limiters = [
-            ConcurrencyLimiter(
-                RequestGate(self.pause, clock=self.clock, max_wait_s=60.0),
-                self.MAX_LIMIT,
-                clock=self.clock,
-                account_gate=account_gate,
-            )
-            for _ in range(2)
+            ConcurrencyLimiter(gate, self.MAX_LIMIT, clock=self.clock, account_gate=account_gate) for gate in gates
         ]
         self.requests: list[Request] = []
         # Of each model: the end of the wait that its provider asked for; the last refusal, but for those of requests

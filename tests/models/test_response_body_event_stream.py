@@ -13,6 +13,7 @@ from auditor.errors import ConfigError
 from auditor.models.response_body import is_event_stream, join_events
 from tests.support.fake_server import FakeServer, Reply, Request, completion, error
 from tests.support.gateway_calls import ask as ask_gateway, model_section
+from tests.support.known import known
 
 ANSWER = json.dumps({"norms": "a", "reasoning": "b", "score": 0.5})
 USAGE = {"prompt_tokens": 70, "completion_tokens": 30, "total_tokens": 100}
@@ -39,18 +40,9 @@ def answer_chunks(text: str = ANSWER, usage: bool = True) -> list[dict[str, Any]
 
 def message_events(blocks: list[dict[str, Any]], stop_reason: str | None = "end_turn") -> list[dict[str, Any] | str]:
     """The events of a message of Anthropic's, with each block's text or arguments in two pieces."""
-    start: dict[str, Any] = {
-        "id": "msg_1",
-        "type": "message",
-        "role": "assistant",
-        "model": "m-1",
-        "content": [],
-        "stop_reason": None,
-    }
-    parts: list[dict[str, Any] | str] = [
-        {"type": "message_start", "message": {**start, "usage": {"input_tokens": 70, "output_tokens": 1}}},
-        {"type": "ping"},
-    ]
+    start = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m-1", "content": [], "stop_reason": None}
+    message = {**start, "usage": {"input_tokens": 70, "output_tokens": 1}}
+    parts: list[dict[str, Any] | str] = [{"type": "message_start", "message": message}, {"type": "ping"}]
     for index, block in enumerate(blocks):
         [(name, field)] = [(name, field) for name, field in block.items() if name in ("text", "thinking", "input")]
         text, empty = (json.dumps(field), {}) if name == "input" else (field, "")
@@ -61,11 +53,8 @@ def message_events(blocks: list[dict[str, Any]], stop_reason: str | None = "end_
             parts.append({"type": "content_block_delta", "index": index, "delta": delta})
         parts.append({"type": "content_block_stop", "index": index})
     changes = {"stop_reason": stop_reason, "stop_sequence": None}
-    return [
-        *parts,
-        {"type": "message_delta", "delta": changes, "usage": {"output_tokens": 30}},
-        {"type": "message_stop"},
-    ]
+    end = {"type": "message_delta", "delta": changes, "usage": {"output_tokens": 30}}
+    return [*parts, end, {"type": "message_stop"}]
 
 
 def streamed(body: bytes, content_type: str = "text/event-stream") -> Reply:
@@ -77,11 +66,8 @@ def streamed(body: bytes, content_type: str = "text/event-stream") -> Reply:
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
 def test_the_pieces_of_an_answer_are_joined_with_the_usage_of_the_last_chunk(newline: str) -> None:
-    joined = join_events(b": comment" + newline.encode() * 2 + events(*answer_chunks(), newline=newline))
-    assert joined is not None
-    assert joined["object"] == "chat.completion"
-    assert joined["usage"] == USAGE
-    assert joined["model"] == "m-1"
+    joined = known(join_events(b": comment" + newline.encode() * 2 + events(*answer_chunks(), newline=newline)))
+    assert (joined["object"], joined["usage"], joined["model"]) == ("chat.completion", USAGE, "m-1")
     [choice] = joined["choices"]
     assert (choice["message"]["content"], choice["finish_reason"]) == (ANSWER, "stop")
 
@@ -93,9 +79,7 @@ def test_reasoning_refusals_tool_calls_and_log_probabilities_are_joined() -> Non
     first["choices"][0]["logprobs"] = {"content": [{"token": "x"}]}
     second = chunk({"reasoning_content": "me see.", "refusal": "No.", "tool_calls": [rest_of_call]}, "tool_calls")
     second["choices"][0]["logprobs"] = {"content": [{"token": "y"}]}
-    joined = join_events(events(first, second))
-    assert joined is not None
-    [choice] = joined["choices"]
+    [choice] = known(join_events(events(first, second)))["choices"]
     assert choice["logprobs"] == {"content": [{"token": "x"}, {"token": "y"}]}
     message = choice["message"]
     assert (message["reasoning_content"], message["refusal"], message["content"]) == ("Let me see.", "No.", None)
@@ -117,9 +101,7 @@ THOUGHT = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}
     ids=["in one event", "after a thought", "in parts", "and once more at the end"],
 )
 def test_a_whole_answer_is_read_once(chunks: list[dict[str, Any] | str]) -> None:
-    joined = join_events(events(*chunks, "[DONE]"))
-    assert joined is not None
-    assert joined["choices"][0]["message"]["content"] == ANSWER
+    assert known(join_events(events(*chunks, "[DONE]")))["choices"][0]["message"]["content"] == ANSWER
 
 
 def test_a_stream_without_an_end_is_no_answer() -> None:
@@ -142,9 +124,8 @@ def test_the_last_event_of_the_responses_api_holds_the_response() -> None:
 
 
 def test_an_error_in_a_stream_is_the_response() -> None:
-    assert join_events(events(*answer_chunks()[:3], {"error": {"message": "Overloaded"}})) == {
-        "error": {"message": "Overloaded"}
-    }
+    error_body = {"error": {"message": "Overloaded"}}
+    assert join_events(events(*answer_chunks()[:3], error_body)) == error_body
 
 
 @given(st.binary(max_size=300) | st.lists(st.text(max_size=20)).map(lambda parts: events(*parts)))
@@ -181,22 +162,17 @@ def test_the_blocks_of_anthropics_message_are_joined() -> None:
         {"type": "text", "text": "Here it is, for you."},
         {"type": "tool_use", "id": "t", "name": "Reply", "input": {"score": 0.5}},
     ]
-    joined = join_events(events(*message_events(blocks)))
-    assert joined is not None
+    joined = known(join_events(events(*message_events(blocks))))
     assert joined["content"] == blocks
     assert (joined["stop_reason"], joined["usage"]) == ("end_turn", {"input_tokens": 70, "output_tokens": 30})
 
 
-def test_anthropics_message_is_whole_with_the_reason_why_it_ended() -> None:
-    joined = join_events(events(*message_events([{"type": "text", "text": ANSWER}])[:7]))
-    assert joined is not None
-    assert joined["content"] == [{"type": "text", "text": ANSWER}]
-
-
-@pytest.mark.parametrize("n_events", range(7))
-def test_anthropics_message_without_its_end_is_no_answer(n_events: int) -> None:
-    assert join_events(events(*message_events([{"type": "text", "text": ANSWER}])[:n_events])) is None
-    assert join_events(events(*message_events([{"type": "text", "text": ANSWER}], stop_reason=None))) is None
+def test_anthropics_message_is_whole_with_the_reason_why_it_ended_and_no_answer_before() -> None:
+    blocks = [{"type": "text", "text": ANSWER}]
+    for n_events in range(7):
+        assert join_events(events(*message_events(blocks)[:n_events])) is None
+    assert known(join_events(events(*message_events(blocks)[:7])))["content"] == blocks
+    assert join_events(events(*message_events(blocks, stop_reason=None))) is None
 
 
 async def test_a_server_that_only_streams_is_found_out_at_first_contact(server: FakeServer) -> None:
@@ -243,27 +219,22 @@ async def test_a_gateway_may_stream_anthropics_message_although_it_was_not_asked
     assert (answers[0].prompt_tokens, answers[0].completion_tokens) == (70, 30)
 
 
-async def test_a_stream_that_breaks_off_is_no_answer(server: FakeServer) -> None:
-    server.script = lambda _: streamed(events(*answer_chunks()[:-3]))
+@pytest.mark.parametrize(
+    ("chunks", "words"),
+    [
+        (answer_chunks()[:-3], "a stream that breaks off"),
+        ([*answer_chunks()[:2], {"error": {"message": "The engine is overloaded."}}], "The engine is overloaded."),
+        ([chunk({"content": "x" * 100_000})] * 90, "larger than 8 MB"),
+    ],
+    ids=["it breaks off", "an error", "more than 8 MB"],
+)
+async def test_a_stream_without_a_whole_answer_is_no_answer(
+    server: FakeServer, chunks: list[dict[str, Any] | str], words: str
+) -> None:
+    server.script = lambda _: streamed(events(*chunks))
     [answer, _] = await ask(server, stream=True)
     assert (answer.outcome, answer.text) == (Outcome.SERVER_ERROR, None)
-    assert "a stream that breaks off" in (answer.error or "")
-
-
-async def test_an_error_in_a_stream_has_the_servers_words(server: FakeServer) -> None:
-    server.script = lambda _: streamed(
-        events(*answer_chunks()[:2], {"error": {"message": "The engine is overloaded."}})
-    )
-    [answer, _] = await ask(server, stream=True)
-    assert (answer.outcome, answer.text) == (Outcome.SERVER_ERROR, None)
-    assert "The engine is overloaded." in (answer.error or "")
-
-
-async def test_a_stream_of_more_than_8_mb_is_refused(server: FakeServer) -> None:
-    server.script = lambda _: streamed(events(*[chunk({"content": "x" * 100_000})] * 90))
-    [answer, _] = await ask(server, stream=True)
-    assert answer.outcome is Outcome.SERVER_ERROR
-    assert "larger than 8 MB" in (answer.error or "")
+    assert words in (answer.error or "")
 
 
 async def test_the_deadline_holds_for_a_stream_that_never_ends(server: FakeServer) -> None:

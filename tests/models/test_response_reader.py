@@ -222,7 +222,6 @@ async def test_a_response_that_failed_has_the_words_of_its_error(server: FakeSer
 
 async def test_a_tool_that_a_response_calls_is_the_structured_answer(server: FakeServer) -> None:
     call = {"type": "function_call", "id": "f", "call_id": "c", "name": "ReasonedJudgement", "arguments": JUDGEMENT}
-    answer = await ask(
-        server, "openai/gpt-5-pro", responses_body(THOUGHT, call), schema="ReasonedJudgement", max_words=9
-    )
+    body = responses_body(THOUGHT, call)
+    answer = await ask(server, "openai/gpt-5-pro", body, schema="ReasonedJudgement", max_words=9)
     assert (answer.outcome, answer.text) == (Outcome.OK, JUDGEMENT)

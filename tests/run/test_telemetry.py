@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import socket
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -21,6 +19,7 @@ from auditor.run.telemetry import TracedClient, evaluation_attributes, finish_ex
 from auditor.storage.results import NewResult
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.fake_server import FakeServer, Reply, answer
+from tests.support.local_servers import QuietHandler, serve
 from tests.support.notices import NoticeRecorder
 from tests.support.synthetic_audit import STARTED
 
@@ -161,46 +160,41 @@ def test_sampling_of_calls_is_deterministic() -> None:
 # --- over HTTP ----------------------------------------------------------------------------------------------------
 
 
-class Collector(ThreadingHTTPServer):
-    """An OTLP collector over HTTP on a loopback port."""
+class Collector:
+    """An OTLP collector over HTTP on a loopback port, which answers with `status`."""
 
-    def __init__(self, status: int = 200) -> None:
-        super().__init__(("127.0.0.1", 0), Receiver)
-        self.status, self.spans, self.events, self.headers = status, list[Any](), list[Any](), list[dict[str, str]]()
-        self.url = f"http://127.0.0.1:{self.server_port}"
+    def __init__(self) -> None:
+        self.status, self.url = 200, ""
+        self.spans, self.events, self.headers = list[Any](), list[Any](), list[dict[str, str]]()
 
-
-class Receiver(BaseHTTPRequestHandler):
-    server: Collector
-
-    def do_POST(self) -> None:
+    def receive(self, path: str, body: bytes, headers: dict[str, str]) -> None:
         import gzip
 
         from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
         from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-        body = self.rfile.read(int(self.headers["content-length"]))
-        body = gzip.decompress(body) if self.headers.get("content-encoding") == "gzip" else body
-        self.server.headers.append({k.lower(): v for k, v in self.headers.items()})
-        if self.path == "/v1/traces":
+        body = gzip.decompress(body) if headers.get("content-encoding") == "gzip" else body
+        self.headers.append(headers)
+        if path == "/v1/traces":
             for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
-                self.server.spans += [s for scope in resource.scope_spans for s in scope.spans]
-        elif self.path == "/v1/logs":
+                self.spans += [s for scope in resource.scope_spans for s in scope.spans]
+        elif path == "/v1/logs":
             for resource in ExportLogsServiceRequest.FromString(body).resource_logs:
-                self.server.events += [r for scope in resource.scope_logs for r in scope.log_records]
-        self.send_response(self.server.status)
-        self.end_headers()
-
-    def log_message(self, *args: object) -> None:
-        """Quiet."""
+                self.events += [r for scope in resource.scope_logs for r in scope.log_records]
 
 
 @pytest.fixture
 def collector() -> Iterator[Collector]:
-    with Collector() as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server
-        server.shutdown()
+    collector = Collector()
+
+    class Receiver(QuietHandler):
+        def do_POST(self) -> None:
+            collector.receive(self.path, self.read_body(), {k.lower(): v for k, v in self.headers.items()})
+            self.reply({}, collector.status)
+
+    with serve(Receiver) as port:
+        collector.url = f"http://127.0.0.1:{port}"
+        yield collector
 
 
 def small_audit(server: FakeServer, **changes: Any) -> AuditConfig:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from auditor.storage.database import Database, open_database
 from tests.support.postgres_server import Postgres
 
 ENGINES = ("sqlite", "postgres")
@@ -15,6 +17,13 @@ ENGINES = ("sqlite", "postgres")
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """URL of a database that has no tables yet."""
     return new_database(request, tmp_path / "audits.db")
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def shared_db(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    """A database of all tests of a module, in which each finds what the others have left."""
+    with open_database(new_database(request, tmp_path_factory.mktemp("shared") / "audits.db")) as database:
+        yield database
 
 
 @pytest.fixture(params=ENGINES)

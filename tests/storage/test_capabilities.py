@@ -105,9 +105,8 @@ def race(url: str, audit_id: int, name: str, barrier: Barrier, winners: Queue[tu
         capability, ids = Capability(AnswerForm.TEXT, dropped_params=(name,)), []
         for number in range(N_RACES):
             barrier.wait(PATIENCE_S)
-            ids.append(
-                (await save(db, audit_id, capability, CapabilityKey(f"m{number}", None, None))).dropped_params[0]
-            )
+            winner = await save(db, audit_id, capability, CapabilityKey(f"m{number}", None, None))
+            ids += winner.dropped_params
         return ids
 
     with open_database(url) as db:
@@ -118,9 +117,8 @@ def test_two_processes_that_race_use_the_same_capability(storage: str) -> None:
     with open_database(storage) as db:
         audit = save_sample_audit(db)
     barrier, winners = CONTEXT.Barrier(2), CONTEXT.Queue()
-    processes = [
-        CONTEXT.Process(target=race, args=(storage, audit.id, name, barrier, winners)) for name in ("seed", "stop")
-    ]
+    names = ("seed", "stop")
+    processes = [CONTEXT.Process(target=race, args=(storage, audit.id, name, barrier, winners)) for name in names]
     for process in processes:
         process.start()
     used = dict(winners.get(timeout=PATIENCE_S) for _ in processes)
@@ -129,9 +127,8 @@ def test_two_processes_that_race_use_the_same_capability(storage: str) -> None:
     assert used["seed"] == used["stop"]
     with open_database(storage) as db:
         history = load_records(db, audit.id, StoredCapability)
-    assert {stored.key.model: stored.capability.dropped_params[0] for stored in history} == {
-        f"m{number}": winner for number, winner in enumerate(used["seed"])
-    }
+    winner_by_model = {f"m{number}": winner for number, winner in enumerate(used["seed"])}
+    assert {stored.key.model: stored.capability.dropped_params[0] for stored in history} == winner_by_model
     assert len(history) == N_RACES
 
 
@@ -143,11 +140,8 @@ async def test_scores_are_averaged_by_model_form_and_cell(tmp_path: Path) -> Non
         await change_answers(db, keys[:6], form="tool")
         await change_answers(db, keys[6:], form="json_schema")
         scores = load_scores_by_form(db, audit.id)
-        traces = [
-            trace
-            for trace in results.load_traces(db, audit.id)
-            if trace.outcome is Outcome.OK and trace.key in keys[:6] and trace.score is not None
-        ]
+        usable = [t for t in results.load_traces(db, audit.id) if t.outcome is Outcome.OK and t.score is not None]
+        traces = [trace for trace in usable if trace.key in keys[:6]]
     assert {score.model for score in scores} == {"alder"}
     assert [score.form for score in scores] == sorted(score.form for score in scores)
     by_tool = [score for score in scores if score.form == "tool"]

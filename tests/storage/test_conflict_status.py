@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.domain import Cell, Conflict, ConflictKind, ConflictState, Decision, RatingAction
-from auditor.storage import rating_log, results, review_queue
+from auditor.domain import Cell, Conflict, ConflictKind, ConflictState, Decision
+from auditor.storage import results, review_queue
 from auditor.storage.audits import Audit
 from auditor.storage.conflict_status import ConflictEffect, ConflictKey, QueueFilter, QueueSort
 from auditor.storage.database import Database
-from auditor.storage.rating_log import RatingChange
 from tests.support.review_audit import save_review_audit
+from tests.support.stored_rows import decide
 
 BY_EFFECT = QueueFilter(sort=QueueSort.EFFECT, todo=True)
 
@@ -20,10 +20,8 @@ def test_the_repr_of_a_key_hides_the_authors() -> None:
 
 
 def conflict(topic: str, left: str, right: str, winner: str | None = None, gap: float = 0.5) -> Conflict:
-    state = ConflictState.OPEN if winner is None else ConflictState.MAJORITY
-    return Conflict(
-        Cell("Egypt", topic), left, right, gap / 2, -gap / 2, ConflictKind.BINARY, state, 2, 0, 0, winner=winner
-    )
+    state, kind = ConflictState.OPEN if winner is None else ConflictState.MAJORITY, ConflictKind.BINARY
+    return Conflict(Cell("Egypt", topic), left, right, gap / 2, -gap / 2, kind, state, 2, 0, 0, winner=winner)
 
 
 @pytest.fixture
@@ -53,8 +51,7 @@ def effect(db: Database, audit: Audit, left: str, right: str) -> ConflictEffect:
 
 def test_level_pairs_come_first_and_settled_questions_last(db: Database, audit: Audit) -> None:
     assert ordered(db, audit) == [
-        ("alder", "birch", "t4"), ("alder", "birch", "t3"),
-        ("alder", "cedar", "t3"), ("alder", "cedar", "t4"),
+        ("alder", "birch", "t4"), ("alder", "birch", "t3"), ("alder", "cedar", "t3"), ("alder", "cedar", "t4"),
         ("birch", "cedar", "t4"),
     ]  # fmt: skip
     assert effect(db, audit, "alder", "birch") is ConflictEffect.HIGH
@@ -65,14 +62,14 @@ def test_level_pairs_come_first_and_settled_questions_last(db: Database, audit: 
 def test_peoples_decisions_count_and_override_the_judges(db: Database, audit: Audit) -> None:
     for topic in ("t1", "t2"):
         key = ConflictKey("Egypt", topic, "alder", "cedar")
-        rating_log.append_rating(db, audit.id, key, "ada", RatingChange(RatingAction.DECIDE, decision=Decision.BOTH))
+        decide(db, audit, key, Decision.BOTH)
     assert effect(db, audit, "alder", "cedar") is ConflictEffect.HIGH
     assert ordered(db, audit)[0] == ("alder", "cedar", "t3")
 
 
 def test_a_decision_moves_its_pair_back(db: Database, audit: Audit) -> None:
     key = ConflictKey("Egypt", "t4", "alder", "birch")
-    rating_log.append_rating(db, audit.id, key, "ada", RatingChange(RatingAction.DECIDE, decision=Decision.LEFT))
+    decide(db, audit, key, Decision.LEFT)
     assert ordered(db, audit) == [
         ("alder", "birch", "t3"), ("alder", "cedar", "t3"), ("alder", "cedar", "t4"), ("birch", "cedar", "t4"),
     ]  # fmt: skip

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,18 +13,15 @@ from auditor.storage import costs, ledger, results
 from auditor.storage.call_records import StoredAttempt
 from auditor.storage.database import Database, open_database
 from auditor.storage.row_classes import table_of
-from tests.storage.conftest import ENGINES, new_database
 from tests.support.synthetic_audit import populate
 
 AUDIT = 1
 
 
-@pytest.fixture(scope="module", params=ENGINES)
-def db(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
-    path = tmp_path_factory.mktemp("costs") / "audit.db"
-    with open_database(new_database(request, path)) as db:
-        populate(db)
-        yield db
+@pytest.fixture(scope="module")
+def db(shared_db: Database) -> Database:
+    populate(shared_db)
+    return shared_db
 
 
 def test_calls_and_their_cost(db: Database) -> None:

@@ -49,9 +49,8 @@ from tests.support.patience import PATIENCE_S
 from tests.support.stored_rows import count_attempts
 
 CELL = Cell("NO", "divorce")
-SURVEY = Survey(
-    "s", "t", "src", "{topic}?", ("never", "always"), (SurveyCell(CELL, 0.5), SurveyCell(Cell("NA", "x"), None))
-)
+CELLS = (SurveyCell(CELL, 0.5), SurveyCell(Cell("NA", "x"), None))
+SURVEY = Survey("s", "t", "src", "{topic}?", ("never", "always"), CELLS)
 
 
 def save_sample_audit(db: Database, config_hash: str = "h", name: str = "a") -> audits.Audit:
@@ -68,12 +67,9 @@ def test_an_unreachable_server_is_a_one_sentence_error() -> None:
 
 
 def test_sqlite_pragmas_are_set(file_storage: str) -> None:
+    expected = {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
     with open_database(file_storage) as db, db.read() as connection:
-        pragmas = {
-            n: connection.execute(text(f"PRAGMA {n}")).scalar_one()
-            for n in ("journal_mode", "synchronous", "foreign_keys")
-        }
-    assert pragmas == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
+        assert {n: connection.execute(text(f"PRAGMA {n}")).scalar_one() for n in expected} == expected
 
 
 def test_invalid_databases_and_urls_are_refused(tmp_path: Path) -> None:
@@ -254,10 +250,8 @@ def test_a_survey_is_loaded_as_saved_and_older_ones_have_defaults(db: Database) 
     assert audits.load_audit_survey(db, audit) == detailed_survey
     assert fields_at_default(detailed_survey, cell, task, item) == []
     survey_json = json.loads(audit.survey)
-    later_keys = (
-        "grouping native phrasings topic_families n_unplanned question topic_questions donors zones wordings file"
-    )
-    for key in later_keys.split():
+    later = "grouping native phrasings topic_families n_unplanned question topic_questions donors zones wordings file"
+    for key in later.split():
         del survey_json[key]
     bare_survey = audits.load_audit_survey(db, replace(audit, survey=json.dumps(survey_json)))
     assert (bare_survey.grouping, bare_survey.native, bare_survey.phrasings) == (None, {}, {})

@@ -6,7 +6,7 @@ import signal
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from auditor.storage.engine import describe_process
 from auditor.storage.row_classes import table_of
 from tests.support.known import known
 from tests.support.patience import PATIENCE_S
-from tests.support.postgres_server import Cut, Postgres, PostgresProxy, PostgresUnavailable, running
+from tests.support.postgres_server import Cut, Postgres, PostgresProxy, running_or_skip
 
 OWN_LOCK = text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND objid <> 0")
 
@@ -29,12 +29,8 @@ OWN_LOCK = text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND o
 @pytest.fixture(scope="module")
 def server() -> Iterator[Postgres]:
     """A PostgreSQL server that these tests may stop."""
-    pytest.importorskip("psycopg", reason="needs psycopg: pip install 'auditor[postgres]'")
-    try:
-        with running(keeps_commits=True) as postgres:
-            yield postgres
-    except PostgresUnavailable as error:
-        pytest.skip(str(error))
+    with running_or_skip(keeps_commits=True) as postgres:
+        yield postgres
 
 
 @pytest.fixture
@@ -58,12 +54,18 @@ def stored_names(db: Database) -> list[str]:
         return sorted(connection.execute(select(table_of(TextVector).c.text)).scalars())
 
 
+@contextmanager
+def waiting_run(url: str, limit_s: float = 60, notify: Callable[[str], object] = lambda _: None) -> Iterator[Database]:
+    """A database in which the audit `a` runs, which waits in outages."""
+    with open_database(url) as db, run_lock(db, "a"), db.outages.wait_for_database(limit_s, notify):
+        yield db
+
+
 def end_sessions(server: Postgres) -> None:
     """End all sessions of the program on the server, as an administrator may."""
+    query = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'process %'"
     with server.connect() as connection:
-        connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'process %'"
-        )
+        connection.execute(query)
 
 
 @contextmanager
@@ -94,7 +96,7 @@ def test_writes_and_reads_of_a_run_wait_for_a_server_that_restarts(
     server: Postgres, stop_signal: signal.Signals
 ) -> None:
     notices: list[str] = []
-    with open_database(server.schema()) as db, run_lock(db, "a"), db.outages.wait_for_database(60, notices.append):
+    with waiting_run(server.schema(), notify=notices.append) as db:
         db.write(insert_row("before"))
         with db.read() as connection:
             count = select(func.count()).select_from(table_of(TextVector))
@@ -132,7 +134,7 @@ def test_rows_that_were_read_before_a_connection_was_lost_are_kept(server: Postg
 
 
 def test_a_run_waits_no_longer_than_it_may(server: Postgres) -> None:
-    with open_database(server.schema()) as db, run_lock(db, "a"), db.outages.wait_for_database(1, lambda _: None):
+    with waiting_run(server.schema(), limit_s=1) as db:
         with stopped(server):
             futures = [db.writer.submit(insert_row(str(number))) for number in range(20)]
             with pytest.raises(UnavailableError, match=r"The run waited 1 s for it\."):
@@ -147,11 +149,7 @@ def test_a_run_waits_no_longer_than_it_may(server: Postgres) -> None:
 def test_an_unconfirmed_commit_is_looked_up_before_it_is_written_again(
     cut: Cut, server: Postgres, proxy: PostgresProxy
 ) -> None:
-    with (
-        open_database(proxy.url(server.schema())) as db,
-        run_lock(db, "a"),
-        db.outages.wait_for_database(60, lambda _: None),
-    ):
+    with waiting_run(proxy.url(server.schema())) as db:
         runs: list[int] = []
 
         def job(connection: Any) -> str:
@@ -172,11 +170,7 @@ def test_a_session_that_the_server_still_keeps_is_ended(
     server: Postgres, proxy: PostgresProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("auditor.storage.writer.MAX_SESSION_END_S", 600)  # its end is seen at once
-    with (
-        open_database(proxy.url(server.schema())) as db,
-        run_lock(db, "a"),
-        db.outages.wait_for_database(60, lambda _: None),
-    ):
+    with waiting_run(proxy.url(server.schema())) as db:
         db.write(insert_row("before"))
         proxy.cut_silently()
         db.write(insert_row("after"))
@@ -187,12 +181,7 @@ def test_a_session_that_the_server_still_keeps_is_ended(
 
 def test_a_run_ends_if_another_one_took_its_lock_meanwhile(server: Postgres) -> None:
     url = server.schema()
-    with (
-        open_database(url) as db,
-        open_database(url) as other,
-        run_lock(db, "a"),
-        db.outages.wait_for_database(60, lambda _: None),
-    ):
+    with waiting_run(url) as db, open_database(url) as other:
         end_sessions(server)
         with run_lock(other, "a"):
             with pytest.raises(UnavailableError, match="audit 'a' is now being run by process"):
@@ -204,13 +193,8 @@ def test_a_run_ends_if_another_one_took_its_lock_meanwhile(server: Postgres) -> 
 
 
 def test_a_second_lock_of_one_database_is_refused(server: Postgres) -> None:
-    with (
-        open_database(server.schema()) as db,
-        run_lock(db, "a"),
-        run_lock(db, "b"),
-        pytest.raises(StorageError, match="is already being run by process"),
-        run_lock(db, "a"),
-    ):
+    refused = pytest.raises(StorageError, match="is already being run by process")
+    with open_database(server.schema()) as db, run_lock(db, "a"), run_lock(db, "b"), refused, run_lock(db, "a"):
         pass
 
 
@@ -234,9 +218,10 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("auditor.storage.engine.PRAGMAS", ("busy_timeout=100", "journal_mode=WAL"))
 
 
-def hold_lock(path: Path, release: threading.Event) -> threading.Thread:
-    """Hold the write lock of a file until an event, as another program that writes slowly; returns when it is held."""
-    is_held = threading.Event()
+@contextmanager
+def held_lock(path: Path) -> Iterator[threading.Event]:
+    """Hold the write lock of a file until the block ends or an event, as another program that writes slowly."""
+    is_held, release = threading.Event(), threading.Event()
 
     def hold() -> None:
         connection = sqlite3.connect(path, isolation_level=None, timeout=30)
@@ -249,22 +234,22 @@ def hold_lock(path: Path, release: threading.Event) -> threading.Thread:
     thread = threading.Thread(target=hold)
     thread.start()
     assert is_held.wait(PATIENCE_S)
-    return thread
+    yield release
+    release.set()
+    thread.join()
 
 
 def test_a_run_waits_for_a_file_that_another_program_has_locked(impatient: None, file_storage: str) -> None:
     notices: list[str] = []
-    release = threading.Event()
+    with open_database(file_storage) as db, held_lock(known(db.path)) as release:
 
-    def notify(notice: str) -> None:
-        notices.append(notice)
-        release.set()
+        def notify(notice: str) -> None:
+            notices.append(notice)
+            release.set()
 
-    with open_database(file_storage) as db, db.outages.wait_for_database(60, notify):
-        holding = hold_lock(known(db.path), release)
-        futures = [db.writer.submit(insert_row(str(number))) for number in range(3)]
-        assert [future.result() for future in futures] == ["0", "1", "2"]
-        holding.join()
+        with db.outages.wait_for_database(60, notify):
+            futures = [db.writer.submit(insert_row(str(number))) for number in range(3)]
+            assert [future.result() for future in futures] == ["0", "1", "2"]
         assert stored_names(db) == ["0", "1", "2"]
     assert notices == [
         f"Another program has locked the database {db.path}. Waiting for up to 60 s until it can be written to.",
@@ -273,13 +258,9 @@ def test_a_run_waits_for_a_file_that_another_program_has_locked(impatient: None,
 
 
 def test_a_locked_file_is_explained(impatient: None, file_storage: str) -> None:
-    with open_database(file_storage) as db:
-        release = threading.Event()
-        holding = hold_lock(known(db.path), release)
+    with open_database(file_storage) as db, held_lock(known(db.path)):
         with pytest.raises(StorageError, match="is locked by another program: database is locked") as refused:
             db.write(insert_row("a"))
-        release.set()
-        holding.join()
         assert refused.value.how_to_fix.startswith("Wait until the program that writes to it has ended")
 
 
@@ -287,9 +268,5 @@ def test_a_new_file_that_stays_locked_is_explained(
     impatient: None, file_storage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("auditor.storage.engine.BUSY_TIMEOUT_S", 0.1)
-    release = threading.Event()
-    holding = hold_lock(tmp_path / "audits.db", release)
-    with pytest.raises(StorageError, match="is locked by another program"):
+    with held_lock(tmp_path / "audits.db"), pytest.raises(StorageError, match="is locked by another program"):
         open_database(file_storage)
-    release.set()
-    holding.join()

@@ -100,9 +100,8 @@ def test_null_characters_are_stored_escaped_on_a_server(postgres: Postgres) -> N
 
 def test_rows_that_a_server_copies_are_read_back_as_they_were(postgres: Postgres) -> None:
     texts = ["tab\tnewline\nreturn\r", "\\N", "\\.", "quote \" and '", "ü 漢", "", "100%s %(key)s"]
-    rows = [
-        {"digest": f"{number} {text}", "data": text.encode() + bytes(range(256))} for number, text in enumerate(texts)
-    ]
+    payload = bytes(range(256))
+    rows = [{"digest": f"{number} {text}", "data": text.encode() + payload} for number, text in enumerate(texts)]
     links = [{"kind": text, "row": "r", "digest": "d", "content": None, "audit_id": 1} for text in texts]
     with open_database(postgres.schema()) as db:
         db.write(lambda connection: connection.execute(insert(table_of(Payload)), rows))
@@ -123,12 +122,9 @@ def test_a_key_that_exists_fails_as_in_any_insertion(postgres: Postgres) -> None
 
 
 def test_a_server_soon_notices_that_a_host_is_lost(postgres: Postgres) -> None:
+    query = "SELECT current_setting('tcp_keepalives_idle'), current_setting('tcp_user_timeout')"
     with make_engine(postgres.schema()).connect() as connection:
-        idle_s, timeout_ms = (
-            connection.exec_driver_sql(f"SELECT current_setting('{name}')").scalar_one()
-            for name in ("tcp_keepalives_idle", "tcp_user_timeout")
-        )
-    assert (idle_s, timeout_ms) == ("10", "20000")
+        assert tuple(connection.exec_driver_sql(query).one()) == ("10", "20000")
 
 
 def test_a_broken_connection_fails_the_whole_group_and_writes_nothing_twice(postgres: Postgres) -> None:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
-import pytest
 from sqlalchemy import update
 
 from auditor.domain import AlteredTraceVerdict, Answer, Attempt, Contest, Guess, Outcome, Restatement, Trace
@@ -17,11 +14,10 @@ from auditor.domain.records import RowPolicy
 from auditor.probes.semantic.records import MoralAnswerRecord, MoralTranslation, PairVerdict
 from auditor.storage import failure_queries, ledger, results
 from auditor.storage.call_records import StoredAttempt
-from auditor.storage.database import Database, open_database
+from auditor.storage.database import Database
 from auditor.storage.failure_queries import count_failed_requests, count_model_outcomes, count_unsent_calls
 from auditor.storage.row_classes import table_of
 from auditor.storage.schema import list_record_classes
-from tests.storage.conftest import ENGINES, new_database
 from tests.storage.test_database import save_sample_audit
 from tests.storage.test_writer import make_answer, make_call
 from tests.support.synthetic_audit import populate
@@ -37,33 +33,25 @@ def attempt(number: int, outcome: Outcome, status: int | None = None, error: str
     return Attempt(number, datetime(2026, 1, number, tzinfo=UTC), 0.1, outcome, status, error)
 
 
-@pytest.fixture(params=ENGINES)
-def db(request: pytest.FixtureRequest, tmp_path: Any) -> Iterator[Database]:
-    with open_database(new_database(request, tmp_path / "audits.db")) as opened:
-        yield opened
-
-
 async def test_failed_requests_are_grouped_and_calls_without_a_usable_answer_are_counted_once(db: Database) -> None:
     audit = save_sample_audit(db)
-    answered, failed, refused = make_call(0), make_call(1), make_call(2)
-    retried = (attempt(1, Outcome.SERVER_ERROR, 500, "oops"), attempt(2, Outcome.OK, 200))
-    await ledger.record_answer(db, answered, _with_attempts(make_answer(answered), *retried), audit_id=audit.id)
-    lost = Answer(failed.key, Outcome.SERVER_ERROR, error="oops")
-    both = (attempt(2, Outcome.SERVER_ERROR, 500, "oops"), attempt(3, Outcome.SERVER_ERROR, 500, "oops"))
-    await ledger.record_answer(db, failed, _with_attempts(lost, *both), audit_id=audit.id)
-    filtered = Answer(refused.key, Outcome.REFUSED, error="flagged")
-    await ledger.record_answer(
-        db, refused, _with_attempts(filtered, attempt(1, Outcome.REFUSED, 400, "flagged")), audit_id=audit.id
-    )
+    answered, failed, refused = calls = [make_call(number) for number in range(3)]
+    answers = [
+        make_answer(answered), Answer(failed.key, Outcome.SERVER_ERROR, error="oops"),
+        Answer(refused.key, Outcome.REFUSED, error="flagged"),
+    ]  # fmt: skip
+    attempts = [
+        (attempt(1, Outcome.SERVER_ERROR, 500, "oops"), attempt(2, Outcome.OK, 200)),
+        (attempt(2, Outcome.SERVER_ERROR, 500, "oops"), attempt(3, Outcome.SERVER_ERROR, 500, "oops")),
+        (attempt(1, Outcome.REFUSED, 400, "flagged"),),
+    ]
+    for call, answer, made in zip(calls, answers, attempts, strict=True):
+        await ledger.record_answer(db, call, replace(answer, attempts=made), audit_id=audit.id)
     oops, flagged = count_failed_requests(db, audit.id)
     assert (oops.http_status, oops.error, oops.requests, oops.unusable_calls) == (500, "oops", 3, 1)
     assert (oops.first_at[:10], oops.last_at[:10]) == ("2026-01-01", "2026-01-03")
     assert (flagged.outcome, flagged.requests, flagged.unusable_calls) == ("refused", 1, 1)
     assert count_failed_requests(db, audit.id + 1) == []
-
-
-def _with_attempts(answer: Answer, *attempts: Attempt) -> Answer:
-    return replace(answer, attempts=attempts)
 
 
 def test_rows_of_earlier_versions_that_name_no_audit_are_counted_by_their_calls(db: Database) -> None:

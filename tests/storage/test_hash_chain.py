@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -68,12 +67,6 @@ def apply_step(db: Database, audit_id: int, rater: str, step: RatingChange | str
         rating_log.redo(db, audit_id, rater)
 
 
-@pytest.fixture
-def db(storage: str) -> Iterator[Database]:
-    with open_database(storage) as opened:
-        yield opened
-
-
 SUPPRESSED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 
@@ -105,27 +98,19 @@ def test_a_sequence_of_ratings_verifies_on_a_server(db: Database) -> None:
     assert (verification.n_by_kind["rating"], verification.breaks) == (len(rating_log.load_entries(db, audit_id)), [])
 
 
-def test_an_imported_rating_of_whole_numbers_verifies(storage: str) -> None:
-    rating = Rating(CELL, LEFT, RIGHT, 1, -1, "ada", Decision.SCORE, datetime.now(UTC), score=0, duration_s=3)
-    with open_database(storage) as db:
-        add_rating(db, save_sample_audit(db).id, rating)
-        assert hash_chain.verify_chain(db).breaks == []
-
-
-def test_a_link_hashes_the_numbers_as_read_back(storage: str) -> None:
+def test_a_link_of_whole_numbers_verifies_and_hashes_them_as_read_back(db: Database) -> None:
     """Hashes recomputed from an export equal those of the chain."""
     rating = Rating(CELL, LEFT, RIGHT, 1, -0.0, "ada", Decision.SCORE, datetime.now(UTC), score=0, duration_s=3)
-    with open_database(storage) as db:
-        add_rating(db, save_sample_audit(db).id, rating)
-        with db.read() as connection:
-            row = connection.execute(select(table_of(Rating))).mappings().one()
-            *_, earlier, last = connection.execute(select(table_of(ChainLink)).order_by(table_of(ChainLink).c.id))
+    add_rating(db, save_sample_audit(db).id, rating)
+    assert hash_chain.verify_chain(db).breaks == []
+    with db.read() as connection:
+        row = connection.execute(select(table_of(Rating))).mappings().one()
+        *_, earlier, last = connection.execute(select(table_of(ChainLink)).order_by(table_of(ChainLink).c.id))
     content = {name: value for name, value in row.items() if value is not None}
     assert (repr(row["duration_s"]), repr(row["score_right"])) == ("3.0", "0.0")
     assert last.content == canonical_hash(content)
-    assert last.digest == canonical_hash(
-        [earlier.digest, row["audit_id"], canonical_hash(["rating", str(row["id"]), last.content])]
-    )
+    row_hash = canonical_hash(["rating", str(row["id"]), last.content])
+    assert last.digest == canonical_hash([earlier.digest, row["audit_id"], row_hash])
 
 
 def test_an_answer_of_any_cost_verifies(storage: str) -> None:
@@ -171,20 +156,14 @@ EARLIER: dict[str, Any] = {
 
 def write_earlier(db: Database, **chained_columns: object) -> None:
     """Store a rating as an earlier version did: its link hashes `chained_columns` instead of the stored ones."""
+    links = table_of(ChainLink).c
     with db.read() as connection:
         number = len(connection.execute(select(table_of(Rating).c.id)).all()) + 1
     row = {"id": number, "audit_id": save_sample_audit(db, name=f"audit {number}").id, **EARLIER}
     with db.read() as connection:
-        head = (
-            connection.execute(select(table_of(ChainLink).c.digest).order_by(table_of(ChainLink).c.id))
-            .scalars()
-            .all()[-1]
-        )
-    link = {
-        "kind": "rating",
-        "row": str(number),
-        "digest": canonical_hash([head, "rating", {**row, **chained_columns}]),
-    }
+        *_, head = connection.execute(select(links.digest).order_by(links.id)).scalars()
+    digest = canonical_hash([head, "rating", {**row, **chained_columns}])
+    link = {"kind": "rating", "row": str(number), "digest": digest}
     db.write(lambda c: c.execute(insert(table_of(Rating)), [row]))
     db.write(lambda c: c.execute(insert(table_of(ChainLink)), [link]))
 

@@ -37,9 +37,8 @@ def audit(db: Database) -> Audit:
 
 
 def make_label(unit: LabelUnit = TRACE, value: str = "VALID", rater: str = "ada") -> Label:
-    return Label(
-        unit, rater, value, datetime(2026, 11, 23, tzinfo=UTC), {"score_fit": True}, text_hash="00", duration_s=3
-    )
+    labelled_at = datetime(2026, 11, 23, tzinfo=UTC)
+    return Label(unit, rater, value, labelled_at, {"score_fit": True}, text_hash="00", duration_s=3)
 
 
 def test_a_label_is_on_the_disk_and_in_the_chain_when_append_returns(db: Database, audit: Audit, storage: str) -> None:
@@ -59,9 +58,8 @@ def test_the_last_label_of_each_rater_is_in_force(db: Database, audit: Audit) ->
 
 def test_several_labels_are_saved_together_or_not_at_all(db: Database, audit: Audit) -> None:
     missing = make_label(TRACE._replace(parts=("alder", "Egypt", "divorce", "77")))
-    with pytest.raises(
-        StorageError, match="not saved: the audit has no such trace any more: alder, Egypt, divorce, 77"
-    ):
+    message = "not saved: the audit has no such trace any more: alder, Egypt, divorce, 77"
+    with pytest.raises(StorageError, match=message):
         labels.append_labels(db, audit.id, [make_label(), missing])
     assert labels.load_entries(db, audit.id) == []
 
@@ -88,11 +86,8 @@ def test_sample_and_labels_survive_another_run_of_the_audit(db: Database, audit:
     before = labels.load_label_sample(db, audit.id, LabelKind.TRACE)
     labels.append_label(db, audit.id, make_label(before[0].unit))
     traces = results.load_traces(db, audit.id)
-    survey = audits.load_audit_survey(db, audit)
-    rerun = audits.save_audit(
-        db, name=audit.name, config=audit.config, config_hash="changed", survey=survey, environment={}
-    )
-    assert rerun.id == audit.id
+    keys = {"name": audit.name, "config": audit.config, "survey": audits.load_audit_survey(db, audit)}
+    assert audits.save_audit(db, **keys, config_hash="changed", environment={}).id == audit.id
     assert labels.load_labels(db, audit.id, LabelKind.TRACE) == []  # until the text is there again
     save_records(db, audit.id, traces)
     assert labels.load_label_sample(db, audit.id, LabelKind.TRACE) == before
@@ -122,11 +117,8 @@ def test_pairs_of_answers_are_those_of_judges_and_those_to_two_wordings(db: Data
     ]
     save_records(db, audit.id, verdicts)
     units = load_labelable_units(db, audit.id, LabelKind("answer_pair"))
-    assert [unit.unit.parts for unit in units] == [
-        ("consistency", "alder", "q1", "0", "1"),
-        ("contradiction", "alder", "q1", "1", "2"),
-        ("equivalence", "alder", "q1", "1", "2"),
-    ]
+    pairs = (("consistency", "0", "1"), ("contradiction", "1", "2"), ("equivalence", "1", "2"))
+    assert [unit.unit.parts for unit in units] == [(kind, "alder", "q1", *pair) for kind, *pair in pairs]
     assert units[0].content != units[1].content
     assert draw_label_sample(db, audit, LabelKind("answer_pair"), 20).n_sampled == 3
     labels.append_label(db, audit.id, make_label(units[0].unit, "yes"))
@@ -138,15 +130,12 @@ def test_comparisons_are_those_in_their_standard_form(db: Database, audit: Audit
     items = tuple(Item(name, f"item {name}") for name in "abc")
     comparisons.replace_item_sets(db, audit.id, [ItemSet("set", "", "acceptability", items)])
     asked = [("a", "b", Relation.STANDARD), ("b", "a", Relation.STANDARD), ("a", "c", Relation.NEGATED)]
-    save_records(
-        db,
-        audit.id,
-        [
-            Comparison(judge, "set", first, second, relation, Outcome.OK, ComparisonChoice.FIRST)
-            for judge in ("birch", "cedar")
-            for first, second, relation in asked
-        ],
-    )
+    rows = [
+        Comparison(judge, "set", first, second, relation, Outcome.OK, ComparisonChoice.FIRST)
+        for judge in ("birch", "cedar")
+        for first, second, relation in asked
+    ]
+    save_records(db, audit.id, rows)
     units = load_labelable_units(db, audit.id, LabelKind("comparison"))
     assert [unit.unit.parts for unit in units] == [("set", "a", "b"), ("set", "b", "a")]
     labels.append_label(db, audit.id, make_label(units[0].unit, "TIE"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -20,7 +19,8 @@ from auditor.storage.call_records import Dispatch, Payload, StoredAttempt
 from auditor.storage.database import Database, open_database
 from auditor.storage.row_classes import make_storable, table_of
 from tests.storage.test_database import save_sample_audit
-from tests.storage.test_writer import block_writer, make_answer, make_call
+from tests.storage.test_writer import block_writer, make_answer, make_call, write_in_one_group
+from tests.support.known import known
 
 UNSTORABLE: list[dict[str, Any]] = [
     {"prompt_tokens": 10**30}, {"completion_tokens": 2**63}, {"cached_tokens": float("inf")}, {"cached_tokens": "many"},
@@ -49,32 +49,25 @@ async def test_an_answer_that_cannot_be_stored_is_a_failure_of_its_call(db: Data
     first = Attempt(1, datetime.now(UTC), 0.2, Outcome.RATE_LIMITED, 429, "slow down", 2.0)
     last = Attempt(2, datetime.now(UTC), 0.1, Outcome.OK, 200, body=ResponseBody(DIGEST, BODY, 14))
     answers = {c.key: make_answer(c) for c in calls}
-    answers[unstorable_call.key] = replace(
-        answers[unstorable_call.key], attempts=(first, last), **({"cost_usd": 0.25} | content)
-    )
+    changes = {"attempts": (first, last), "cost_usd": 0.25} | content
+    answers[unstorable_call.key] = replace(answers[unstorable_call.key], **changes)
     for call in calls:
         await ledger.record_dispatch(db, "run", audit.id, call)
-    gate, _ = block_writer(db)
-    tasks = [asyncio.create_task(ledger.record_answer(db, c, answers[c.key], run_id="run")) for c in calls]
-    await asyncio.sleep(0)
-    gate.set()
-    recorded = dict(zip([c.key for c in calls], await asyncio.gather(*tasks), strict=True))
+    writes = (ledger.record_answer(db, c, answers[c.key], run_id="run") for c in calls)
+    recorded = dict(zip(answers, await write_in_one_group(db, *writes), strict=True))
 
     failure = recorded.pop(unstorable_call.key)
     assert (failure.outcome, failure.text) == (Outcome.SERVER_ERROR, None)
     assert failure.cost_usd == (None if "cost_usd" in content else 0.25)
-    assert failure.error is not None
-    assert failure.error.startswith("the provider's answer could not be stored: ")
-    assert "Python" not in failure.error
-    assert "codec" not in failure.error
-    failure.error.encode()
+    message = known(failure.error)
+    assert message.startswith("the provider's answer could not be stored: ")
+    assert ("Python" in message, "codec" in message) == (False, False)
+    message.encode()
     assert set(ledger.load_answers(db, [c.key for c in calls])) == set(recorded)
     assert all(recorded[key] is answers[key] for key in recorded)
     rows = attempts_of(db, unstorable_call)
-    assert [(row["number"], row["outcome"], row["http_status"], row["retry_after_s"]) for row in rows] == [
-        (1, "rate_limited", 429, 2.0),
-        (2, "server_error", 200, None),
-    ]
+    stored = [tuple(row[name] for name in ("number", "outcome", "http_status", "retry_after_s")) for row in rows]
+    assert stored == [(1, "rate_limited", 429, 2.0), (2, "server_error", 200, None)]
     assert rows[1]["error"] == failure.error
     assert ledger.load_payload(db, DIGEST) == BODY
     with db.read() as connection:
@@ -87,17 +80,12 @@ async def test_an_answer_that_cannot_be_stored_is_a_failure_of_its_call(db: Data
 async def test_unstorable_values_of_an_attempt_are_stored_as_null_or_escaped(db: Database) -> None:
     call = make_call(0)
     unstorable_attempt = Attempt(1, datetime.now(UTC), 0.1, Outcome.SERVER_ERROR, 10**20, "said \ud800\0", float("inf"))
-    second_attempt = Attempt(2, datetime.now(UTC), 0.1, Outcome.TIMEOUT)
-    answer = await ledger.record_answer(
-        db, call, Answer(call.key, Outcome.TIMEOUT, attempts=(unstorable_attempt, second_attempt))
-    )
+    attempts = (unstorable_attempt, Attempt(2, datetime.now(UTC), 0.1, Outcome.TIMEOUT))
+    answer = await ledger.record_answer(db, call, Answer(call.key, Outcome.TIMEOUT, attempts=attempts))
     assert answer.outcome is Outcome.SERVER_ERROR
     stored_attempt, _ = attempts_of(db, call)
-    assert (stored_attempt["http_status"], stored_attempt["error"], stored_attempt["retry_after_s"]) == (
-        None,
-        "said \\ud800\\x00",
-        None,
-    )
+    expected = {"http_status": None, "error": "said \\ud800\\x00", "retry_after_s": None}
+    assert {name: stored_attempt[name] for name in expected} == expected
 
 
 @pytest.mark.parametrize("is_together", [True, False])
@@ -109,14 +97,9 @@ async def test_two_audits_that_ask_the_same_have_the_answer_that_is_recorded(db:
     answers = [replace(make_answer(call), text=audit.name, attempts=(attempt,)) for audit in audits]
     failure = replace(answers[1], outcome=Outcome.SERVER_ERROR, text=None)
     if is_together:
-        gate, _ = block_writer(db)
-        jobs = [
-            asyncio.create_task(ledger.record_answer(db, call, answer, run_id=audit.name, audit_id=audit.id))
-            for audit, answer in zip(audits, answers, strict=True)
-        ]
-        await asyncio.sleep(0)
-        gate.set()
-        recorded = await asyncio.gather(*jobs)
+        pairs = zip(audits, answers, strict=True)
+        writes = (ledger.record_answer(db, call, answer, run_id=a.name, audit_id=a.id) for a, answer in pairs)
+        recorded = await write_in_one_group(db, *writes)
     else:
         recorded = [await ledger.record_answer(db, call, answer) for answer in answers]
     recorded.append(await ledger.record_answer(db, call, failure))
@@ -138,9 +121,8 @@ async def test_the_caller_gets_the_storage_failure(db: Database) -> None:
 
 async def test_how_an_answer_was_requested_is_recorded(db: Database) -> None:
     call = make_call(0)
-    answer = replace(
-        make_answer(call), capability="0123456789ab", form=AnswerForm.JSON_OBJECT, reasoning_tokens=7, attempts=()
-    )
+    details = {"capability": "0123456789ab", "form": AnswerForm.JSON_OBJECT, "reasoning_tokens": 7}
+    answer = replace(make_answer(call), attempts=(), **details)
     await ledger.record_answer(db, call, answer)
     assert ledger.load_answers(db, [call.key]) == {call.key: answer}
     assert hash_chain.verify_chain(db).breaks == []

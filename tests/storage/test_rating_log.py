@@ -21,6 +21,7 @@ from auditor.storage.database import Database, open_database
 from auditor.storage.engine import make_engine
 from auditor.storage.rating_log import RatingChange, undo_redo_stacks
 from tests.support.review_audit import save_review_audit
+from tests.support.stored_rows import decide
 
 
 @pytest.fixture
@@ -32,17 +33,13 @@ def keys_of(db: Database, audit: Audit) -> list[ConflictKey]:
     return [key for key, _ in review_queue.ConflictQueue(db, audit.id, "ada").keys(QueueFilter())]
 
 
-def append_decision(db: Database, audit: Audit, key: ConflictKey, decision: Decision, rater: str = "ada") -> None:
-    rating_log.append_rating(db, audit.id, key, rater, RatingChange(RatingAction.DECIDE, decision=decision))
-
-
 def conflict_status(db: Database, audit: Audit, key: ConflictKey) -> ConflictStatus:
     return review_queue.ConflictQueue(db, audit.id, "ada").rows([key])[0].status
 
 
 def test_a_decision_is_on_the_disk_when_append_returns(db: Database, audit: Audit) -> None:
     key = keys_of(db, audit)[0]
-    append_decision(db, audit, key, Decision.LEFT)
+    decide(db, audit, key, Decision.LEFT)
 
     second_engine = make_engine(db.engine.url.render_as_string(hide_password=False))
     with second_engine.connect() as connection:
@@ -61,10 +58,10 @@ def test_a_note_that_no_database_can_hold_is_refused_and_the_next_is_saved(db: D
 
 def test_undo_and_redo_append_and_restore(db: Database, audit: Audit) -> None:
     key, other, *_ = keys_of(db, audit)
-    append_decision(db, audit, key, Decision.LEFT)
-    append_decision(db, audit, other, Decision.BOTH)
+    decide(db, audit, key, Decision.LEFT)
+    decide(db, audit, other, Decision.BOTH)
     rating_log.append_rating(db, audit.id, key, "ada", RatingChange(RatingAction.NOTE, note="odd"))
-    append_decision(db, audit, key, Decision.RIGHT)
+    decide(db, audit, key, Decision.RIGHT)
 
     states = []
     while (entry := rating_log.undo(db, audit.id, "ada")) is not None:
@@ -85,23 +82,20 @@ def test_undo_and_redo_append_and_restore(db: Database, audit: Audit) -> None:
 
 def test_undo_affects_only_the_raters_own_decisions(db: Database, audit: Audit) -> None:
     key = keys_of(db, audit)[0]
-    append_decision(db, audit, key, Decision.LEFT, "ada")
-    append_decision(db, audit, key, Decision.LEFT, "grace")
+    decide(db, audit, key, Decision.LEFT, "ada")
+    decide(db, audit, key, Decision.LEFT, "grace")
     assert rating_log.undo(db, audit.id, "ada")
     assert rating_log.undo(db, audit.id, "ada") is None
-    assert [
-        rating.rater
-        for rating in (entry.rating for entry in rating_log.load_entries(db, audit.id))
-        if rating.act is RatingAction.UNDO
-    ] == ["ada"]
+    ratings = [entry.rating for entry in rating_log.load_entries(db, audit.id)]
+    assert [rating.rater for rating in ratings if rating.act is RatingAction.UNDO] == ["ada"]
     assert conflict_status(db, audit, key) is ConflictStatus.PERSON
 
 
 def test_a_new_decision_clears_the_redo_stack(db: Database, audit: Audit) -> None:
     key = keys_of(db, audit)[0]
-    append_decision(db, audit, key, Decision.LEFT)
+    decide(db, audit, key, Decision.LEFT)
     rating_log.undo(db, audit.id, "ada")
-    append_decision(db, audit, key, Decision.BOTH)
+    decide(db, audit, key, Decision.BOTH)
     assert rating_log.redo(db, audit.id, "ada") is None
 
 
@@ -128,7 +122,7 @@ def test_undo_and_redo_equal_a_two_stack_model(acts: list[str]) -> None:
 
 def test_a_decision_holds_only_while_the_scores_are_unchanged(db: Database, audit: Audit) -> None:
     key = keys_of(db, audit)[0]
-    append_decision(db, audit, key, Decision.LEFT)
+    decide(db, audit, key, Decision.LEFT)
     assert conflict_status(db, audit, key) is ConflictStatus.PERSON
 
     before = results.load_conflicts(db, audit.id)
@@ -149,11 +143,11 @@ def test_a_locked_database_is_an_error_and_nothing_is_stored(tmp_path: Path) -> 
         holder = sqlite3.connect(path, isolation_level=None)
         holder.execute("BEGIN IMMEDIATE")
         with pytest.raises(StorageError, match="locked"):
-            append_decision(db, audit, key, Decision.LEFT)
+            decide(db, audit, key, Decision.LEFT)
         holder.execute("ROLLBACK")
         holder.close()
         assert rating_log.load_entries(db, audit.id) == []
-        append_decision(db, audit, key, Decision.LEFT)
+        decide(db, audit, key, Decision.LEFT)
 
 
 DECIDE = """
@@ -193,11 +187,10 @@ def continue_deciding(process: subprocess.Popen[str]) -> None:
 
 
 def test_two_processes_that_decide_at_once_lose_nothing(storage: str) -> None:
-    storage_url = storage
-    with open_database(storage_url) as db:
+    with open_database(storage) as db:
         audit = save_review_audit(db)
     raters = ("ada", "grace")
-    processes = [start_deciding_process(storage_url, rater) for rater in raters]
+    processes = [start_deciding_process(storage, rater) for rater in raters]
     assert [next(printed_lines) for _, printed_lines in processes] == ["ready\n"] * 2
     for process, _ in processes:
         continue_deciding(process)
@@ -208,7 +201,7 @@ def test_two_processes_that_decide_at_once_lose_nothing(storage: str) -> None:
         ids.extend(map(int, printed_lines))
         assert process.wait() == 0
 
-    with open_database(storage_url) as db:
+    with open_database(storage) as db:
         stored = {rater: rating_log.load_entries(db, audit.id, rater=rater) for rater in raters}
         records = hash_chain.verify_chain(db)
     assert (records.n_by_kind["rating"], records.breaks) == (200, [])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -15,10 +15,9 @@ from auditor.reports.data.audit_status import load_audit_status
 from auditor.storage import rating_log, results, review_queue
 from auditor.storage.audits import Audit
 from auditor.storage.conflict_status import ConflictKey, ConflictStatus, QueueFilter, QueueRow, QueueSort
-from auditor.storage.database import Database, open_database
+from auditor.storage.database import Database
 from auditor.storage.rating_log import RatingChange
 from auditor.storage.review_queue import ConflictQueue, load_reviewed_conflicts
-from tests.storage.conftest import ENGINES, new_database
 from tests.support.stored_rows import add_rating
 from tests.support.synthetic_audit import populate
 
@@ -26,11 +25,9 @@ RATERS = ("ada", "grace", "mary")
 RatingsByConflict = dict[ConflictKey, dict[str, Rating]]
 
 
-@pytest.fixture(scope="module", params=ENGINES)
-def db(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
-    path = tmp_path_factory.mktemp("reviews") / "audits.db"
-    with open_database(new_database(request, path)) as database:
-        yield database
+@pytest.fixture(scope="module")
+def db(shared_db: Database) -> Database:
+    return shared_db
 
 
 @pytest.fixture(scope="module")
@@ -41,9 +38,8 @@ def audit(db: Database) -> Audit:
     keys = [key_of(conflict) for conflict in results.load_conflicts(db, audit.id)]
     for _ in range(160):
         rater = rng.choice(RATERS)
-        rating_change = RatingChange(
-            RatingAction.DECIDE, decision=rng.choice(list(Decision)), note=rng.choice(["", "odd %_ one"])
-        )
+        decision, note = rng.choice(list(Decision)), rng.choice(["", "odd %_ one"])
+        rating_change = RatingChange(RatingAction.DECIDE, decision=decision, note=note)
         rating_log.append_rating(db, audit.id, rng.choice(keys[:60]), rater, rating_change)
         if rng.random() < 0.2:
             rating_log.undo(db, audit.id, rater)
@@ -69,11 +65,8 @@ def expected_status(conflict: Conflict, ratings: dict[str, Rating]) -> ConflictS
     counts_by_decision = Counter(rating.decision for rating in ratings.values() if rating.decision.resolves_conflict)
     if not counts_by_decision:
         return ConflictStatus.MAJORITY if conflict.state is ConflictState.MAJORITY else ConflictStatus.OPEN
-    return (
-        ConflictStatus.PERSON
-        if 2 * max(counts_by_decision.values()) > sum(counts_by_decision.values())
-        else ConflictStatus.DISPUTED
-    )
+    has_majority = 2 * max(counts_by_decision.values()) > sum(counts_by_decision.values())
+    return ConflictStatus.PERSON if has_majority else ConflictStatus.DISPUTED
 
 
 def queue_rows(db: Database, audit: Audit, rater: str, queue_filter: QueueFilter | None = None) -> list[QueueRow]:
@@ -151,24 +144,18 @@ def test_filters(db: Database, audit: Audit, name: str) -> None:
 
 
 def test_todo_lists_open_disputed_and_singly_rated_conflicts(db: Database, audit: Audit) -> None:
-    open_keys = {
-        row.key
-        for row in queue_rows(db, audit, "ada")
-        if not (row.decision and row.decision.resolves_conflict)
-        and (row.status in (ConflictStatus.OPEN, ConflictStatus.DISPUTED) or row.n_raters == 1)
-    }
+    rows = queue_rows(db, audit, "ada")
+    undecided = [row for row in rows if not (row.decision and row.decision.resolves_conflict)]
+    unsettled = (ConflictStatus.OPEN, ConflictStatus.DISPUTED)
+    open_keys = {row.key for row in undecided if row.status in unsettled or row.n_raters == 1}
     assert {row.key for row in queue_rows(db, audit, "ada", QueueFilter(todo=True))} == open_keys
     decided_keys = {row.key for row in queue_rows(db, audit, "ada", QueueFilter(todo=False))}
-    assert decided_keys | open_keys == {row.key for row in queue_rows(db, audit, "ada")}
-    assert not decided_keys & open_keys
+    assert decided_keys == {row.key for row in rows} - open_keys
 
 
 def test_conflicts_of_a_rater(db: Database, audit: Audit) -> None:
-    expected = {
-        k
-        for k, ratings in current_ratings(db, audit).items()
-        if "mary" in ratings and ratings["mary"].decision.resolves_conflict
-    }
+    of_mary = {key: ratings.get("mary") for key, ratings in current_ratings(db, audit).items()}
+    expected = {key for key, rating in of_mary.items() if rating and rating.decision.resolves_conflict}
     assert {row.key for row in queue_rows(db, audit, "ada", QueueFilter(raters=("mary",)))} == expected
 
 
@@ -184,9 +171,8 @@ def expected_informativeness(conflict: Conflict, rows_of_rater: list[QueueRow], 
     country_novelty = 1 / (1 + sum(k.country == row.key.country for k in resolved_keys))
     weight = 2 if row.status is ConflictStatus.DISPUTED else 1
     blind_factor = 0.5 if any(r.revealed and r.key[:2] == row.key[:2] for r in rows_of_rater) else 1.0
-    return (
-        abs(conflict.difference or 0.0) / 2 * (1 + evenness) * (topic_novelty + country_novelty) * weight * blind_factor
-    )
+    gap = abs(conflict.difference or 0.0)
+    return gap / 2 * (1 + evenness) * (topic_novelty + country_novelty) * weight * blind_factor
 
 
 def expected_skips(db: Database, audit: Audit, rater: str) -> set[ConflictKey]:
@@ -208,20 +194,16 @@ def test_rows_are_sorted_by_informativeness(db: Database, audit: Audit) -> None:
     assert ranks == sorted(ranks)
     assert set(ranks) == {0, 1, 2}
     for rank in (0, 1, 2):
-        scores_of_rank = [
-            expected_informativeness(conflicts[row.key], ordered, row)
-            for row, r in zip(ordered, ranks, strict=True)
-            if r == rank
-        ]
+        rows_of_rank = [row for row, r in zip(ordered, ranks, strict=True) if r == rank]
+        scores_of_rank = [expected_informativeness(conflicts[row.key], ordered, row) for row in rows_of_rank]
         assert scores_of_rank == pytest.approx(sorted(scores_of_rank, reverse=True))
 
 
 def test_other_orders_and_their_reverse(db: Database, audit: Audit) -> None:
     gaps = [row.gap or 0.0 for row in queue_rows(db, audit, "ada", QueueFilter(sort=QueueSort.GAP))]
     assert gaps == sorted(gaps, reverse=True)
-    countries = [
-        row.key.country for row in queue_rows(db, audit, "ada", QueueFilter(sort=QueueSort.COUNTRY, reverse=True))
-    ]
+    by_country = QueueFilter(sort=QueueSort.COUNTRY, reverse=True)
+    countries = [row.key.country for row in queue_rows(db, audit, "ada", by_country)]
     assert countries == sorted(countries, reverse=True)
 
 
@@ -231,13 +213,6 @@ def test_rows_are_in_the_requested_order_without_unknown_keys(db: Database, audi
     missing_key = ConflictKey("Atlantis", "divorce", "alder", "birch")
     assert [row.key for row in queue.rows([keys[3], missing_key, keys[1]])] == [keys[3], keys[1]]
     assert [row.key for row in queue.rows(keys)] == keys
-
-
-@pytest.fixture(scope="module", params=ENGINES)
-def reviewed_db(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
-    path = tmp_path_factory.mktemp("reviewed") / "audits.db"
-    with open_database(new_database(request, path)) as database:
-        yield database
 
 
 def _conflict(topic: str) -> Conflict:
@@ -264,37 +239,23 @@ CASES: dict[str, tuple[list[Rating], ConflictStatus, Decision | None, str | None
     "other score": ([_rating(RIGHT, score_left=0.4)], ConflictStatus.MAJORITY, None, "a"),
     "disputed": ([_rating(RIGHT), _rating(LEFT, "bo")], ConflictStatus.DISPUTED, None, None),
     "two of three": ([_rating(RIGHT), _rating(LEFT, "bo"), _rating(RIGHT, "cy")], ConflictStatus.PERSON, RIGHT, "b"),
-    "opposite scores": (
-        [_rating(SCORE, score=0.8), _rating(SCORE, "bo", score=-0.8)],
-        ConflictStatus.DISPUTED,
-        None,
-        None,
-    ),
-    "scores of one sign": (
-        [_rating(SCORE, score=0.8), _rating(SCORE, "bo", score=0.1), _rating(SCORE, "cy", score=-0.1)],
-        ConflictStatus.PERSON,
-        SCORE,
-        None,
-    ),
-    "a score of zero": (
-        [_rating(SCORE, score=0.0), _rating(SCORE, "bo", score=-0.2)],
-        ConflictStatus.PERSON,
-        SCORE,
-        None,
-    ),
+    "opposite scores": ([_rating(SCORE, score=0.8), _rating(SCORE, "bo", score=-0.8)],
+                        ConflictStatus.DISPUTED, None, None),
+    "scores of one sign": ([_rating(SCORE, score=0.8), _rating(SCORE, "bo", score=0.1),
+                            _rating(SCORE, "cy", score=-0.1)], ConflictStatus.PERSON, SCORE, None),
+    "a score of zero": ([_rating(SCORE, score=0.0), _rating(SCORE, "bo", score=-0.2)],
+                        ConflictStatus.PERSON, SCORE, None),
     "one skips": ([_rating(RIGHT), _rating(SKIP, "bo")], ConflictStatus.PERSON, RIGHT, "b"),
-}
+}  # fmt: skip
 
 
-def test_ratings_override_the_judges(reviewed_db: Database) -> None:
-    audit = populate(reviewed_db, models=2, countries=2, topics=2, name="cases")
-    results.replace_conflicts(reviewed_db, audit.id, [_conflict(name) for name in CASES])
+def test_ratings_override_the_judges(db: Database) -> None:
+    audit = populate(db, models=2, countries=2, topics=2, name="cases")
+    results.replace_conflicts(db, audit.id, [_conflict(name) for name in CASES])
     for name, (ratings, *_) in CASES.items():
         for rating in ratings:
-            add_rating(reviewed_db, audit.id, replace(rating, cell=Cell("Egypt", name)))
-    reviewed_by_name = {
-        reviewed.conflict.cell.topic: reviewed for reviewed in load_reviewed_conflicts(reviewed_db, audit.id)
-    }
+            add_rating(db, audit.id, replace(rating, cell=Cell("Egypt", name)))
+    reviewed_by_name = {r.conflict.cell.topic: r for r in load_reviewed_conflicts(db, audit.id)}
     assert set(reviewed_by_name) == set(CASES)
     for name, (ratings, *expected) in CASES.items():
         reviewed = reviewed_by_name[name]
@@ -306,31 +267,31 @@ def test_ratings_override_the_judges(reviewed_db: Database) -> None:
         assert reviewed.conflict == _conflict(name)
 
 
-def test_a_conflict_within_the_noise_of_its_samples_is_half_as_informative(reviewed_db: Database) -> None:
-    audit = populate(reviewed_db, models=2, countries=2, topics=2, name="noisy")
+def test_a_conflict_within_the_noise_of_its_samples_is_half_as_informative(db: Database) -> None:
+    audit = populate(db, models=2, countries=2, topics=2, name="noisy")
     conflicts = [replace(_conflict(f"gap {0.5 + left:.1f}"), score_left=left) for left in (0.5, 0.2, -0.1)]
     conflicts[0] = replace(conflicts[0], within_noise=True)
-    results.replace_conflicts(reviewed_db, audit.id, conflicts)
-    topics = [key.topic for key, _ in ConflictQueue(reviewed_db, audit.id, "ada").keys(QueueFilter())]
+    results.replace_conflicts(db, audit.id, conflicts)
+    topics = [key.topic for key, _ in ConflictQueue(db, audit.id, "ada").keys(QueueFilter())]
     assert topics == ["gap 0.7", "gap 1.0", "gap 0.4"]
 
 
-def test_the_ratings_are_complete(reviewed_db: Database) -> None:
-    audit = populate(reviewed_db, models=2, countries=2, topics=2, name="complete")
-    conflict = results.load_conflicts(reviewed_db, audit.id)[0]
+def test_the_ratings_are_complete(db: Database) -> None:
+    audit = populate(db, models=2, countries=2, topics=2, name="complete")
+    conflict = results.load_conflicts(db, audit.id)[0]
     rating = Rating(
         conflict.cell, conflict.left, conflict.right, conflict.score_left, conflict.score_right, "zoe", Decision.SCORE,
         datetime(2026, 1, 1, tzinfo=UTC), 0.25, note="a note", flagged=True, shown="survey", swapped=True,
         duration_s=1.5,
     )  # fmt: skip
-    add_rating(reviewed_db, audit.id, rating)
-    reviewed = next(r for r in load_reviewed_conflicts(reviewed_db, audit.id) if r.conflict == conflict)
+    add_rating(db, audit.id, rating)
+    reviewed = next(r for r in load_reviewed_conflicts(db, audit.id) if r.conflict == conflict)
     assert rating in reviewed.ratings
 
 
-def test_report_status_and_queue_count_the_same(reviewed_db: Database) -> None:
-    audit = populate(reviewed_db, countries=5, topics=4, name="counted")
-    conflicts = results.load_conflicts(reviewed_db, audit.id)
+def test_report_status_and_queue_count_the_same(db: Database) -> None:
+    audit = populate(db, countries=5, topics=4, name="counted")
+    conflicts = results.load_conflicts(db, audit.id)
     for i, conflict in enumerate(conflicts):
         for rater in ("bo", "cy")[: i % 3]:
             decision = list(Decision)[(i * (2 if rater == "bo" else 1)) % len(Decision)]
@@ -338,19 +299,19 @@ def test_report_status_and_queue_count_the_same(reviewed_db: Database) -> None:
                 _rating(decision, rater, (conflict.score_left or 0.0) - (i % 5 == 4)), cell=conflict.cell,
                 left=conflict.left, right=conflict.right, score_right=conflict.score_right,
             )  # fmt: skip
-            add_rating(reviewed_db, audit.id, rating)
-    reviewed_conflicts = load_reviewed_conflicts(reviewed_db, audit.id)
+            add_rating(db, audit.id, rating)
+    reviewed_conflicts = load_reviewed_conflicts(db, audit.id)
     assert [reviewed.conflict for reviewed in reviewed_conflicts] == conflicts
     counts = Counter(reviewed.status for reviewed in reviewed_conflicts)
-    assert ConflictQueue(reviewed_db, audit.id, "ada").count_by_status() == counts
+    assert ConflictQueue(db, audit.id, "ada").count_by_status() == counts
     assert all(counts[status] for status in ConflictStatus)
-    status = load_audit_status(reviewed_db, audit)
+    status = load_audit_status(db, audit)
     assert status["conflicts"] == len(conflicts)
     assert status["open"] == counts[ConflictStatus.OPEN] + counts[ConflictStatus.DISPUTED]
 
 
-def test_ratings_without_conflicts_resolve_nothing(reviewed_db: Database) -> None:
-    audit = populate(reviewed_db, countries=3, topics=3, name="none")
-    assert results.load_ratings(reviewed_db, audit.id)
-    results.replace_conflicts(reviewed_db, audit.id, [])
-    assert load_reviewed_conflicts(reviewed_db, audit.id) == []
+def test_ratings_without_conflicts_resolve_nothing(db: Database) -> None:
+    audit = populate(db, countries=3, topics=3, name="none")
+    assert results.load_ratings(db, audit.id)
+    results.replace_conflicts(db, audit.id, [])
+    assert load_reviewed_conflicts(db, audit.id) == []

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from auditor.domain import Decision, Outcome, Rating, RatingAction, Trace
+from auditor.domain import Decision, Outcome, Rating, Trace
 from auditor.domain.labels import LabelKind
 from auditor.errors import EmptyStorageError, NotAllowedError
 from auditor.reports.data.audit_status import load_audit_status
 from auditor.review.label_sampling import draw_label_sample
 from auditor.review.labelling import LabellingSession
 from auditor.run import resume_after_review
-from auditor.storage import audits, hash_chain, rating_log, review_queue
+from auditor.storage import audits, hash_chain, review_queue
 from auditor.storage.conflict_status import QueueFilter
 from auditor.storage.database import Database, open_database, run_lock, upgrade_database
 from auditor.storage.records import save_records
@@ -25,7 +25,7 @@ from tests.storage.test_database import CELL, SURVEY
 from tests.storage.test_engine import record_answer
 from tests.support.postgres_server import PASSWORD, Postgres
 from tests.support.review_audit import save_review_audit
-from tests.support.stored_rows import add_rating
+from tests.support.stored_rows import add_rating, decide
 
 PEOPLE = {"ro": "auditor_reader", "ada": "auditor_reviewer", "robot": "auditor_runner"}
 
@@ -55,12 +55,10 @@ def team(postgres: Postgres) -> Iterator[Callable[[str], Database]]:
         db.close()
 
 
-def decide(db: Database) -> None:
+def decide_one(db: Database) -> None:
     audit = audits.get_audit(db, "moral")
     key, _ = review_queue.ConflictQueue(db, audit.id, "ada").keys(QueueFilter())[0]
-    rating_log.append_rating(
-        db, audit.id, key, "ada", rating_log.RatingChange(RatingAction.DECIDE, decision=Decision.LEFT)
-    )
+    decide(db, audit, key, Decision.LEFT)
 
 
 def label(db: Database) -> None:
@@ -89,6 +87,7 @@ def execute_statement(statement: str) -> Callable[[Database], Any]:
     return lambda db: db.write(lambda connection: connection.execute(text(statement)))
 
 
+Action = Callable[[Database], None]
 FORBIDDEN_TO_ALL = [
     execute_statement("UPDATE rating SET decision = 'right'"), execute_statement("UPDATE label SET value = 'VALID'"),
     execute_statement("DELETE FROM sampled_unit"), execute_statement("DELETE FROM link"),
@@ -102,16 +101,13 @@ FORBIDDEN_TO_ALL = [
 @pytest.mark.parametrize(
     ("person", "allowed", "forbidden"),
     [
-        ("ro", [], [decide, label, record_answer, run_audit_steps, import_rating]),
-        ("ada", [decide, label], [record_answer, run_audit_steps]),
-        ("robot", [record_answer, run_audit_steps], [decide, label, import_rating]),
+        ("ro", [], [decide_one, label, record_answer, run_audit_steps, import_rating]),
+        ("ada", [decide_one, label], [record_answer, run_audit_steps]),
+        ("robot", [record_answer, run_audit_steps], [decide_one, label, import_rating]),
     ],
 )
 def test_each_role_may_do_its_work_and_no_more(
-    team: Callable[[str], Database],
-    person: str,
-    allowed: list[Callable[[Database], None]],
-    forbidden: list[Callable[[Database], None]],
+    team: Callable[[str], Database], person: str, allowed: list[Action], forbidden: list[Action]
 ) -> None:
     db = team(person)
     for action in allowed:
@@ -134,14 +130,10 @@ def test_a_reviewer_settles_the_last_conflict_and_a_runner_ends_the_audit(
     audit = audits.get_audit(ada, "moral")
     audits.set_stage(robot, audit.id, audits.AWAITING_HUMAN)
     for key, _ in review_queue.ConflictQueue(ada, audit.id, "ada").keys(QueueFilter()):
-        rating_log.append_rating(
-            ada, audit.id, key, "ada", rating_log.RatingChange(RatingAction.DECIDE, decision=Decision.LEFT)
-        )
+        decide(ada, audit, key, Decision.LEFT)
     url = ada.engine.url.render_as_string(hide_password=False)
     assert resume_after_review("moral", storage=url) == 0
-    assert stage_and_open_count() == (
-        audits.AWAITING_HUMAN,
-        0,
-    )  # saved without an error: a reviewer may not finish an audit
+    # Saved without an error: a reviewer may not finish an audit.
+    assert stage_and_open_count() == (audits.AWAITING_HUMAN, 0)
     assert resume_after_review("moral", storage=robot.engine.url.render_as_string(hide_password=False)) == 0
     assert stage_and_open_count() == (audits.FINISHED, 0)

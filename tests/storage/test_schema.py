@@ -19,7 +19,7 @@ from auditor.errors import StorageError
 from auditor.probes.semantic.records import MoralAnswerRecord, MoralTranslation, MoralWording, PairVerdict
 from auditor.storage import audit_archive, audits, costs, migrations, results, schema
 from auditor.storage.call_records import NotedCall, StoredAttempt
-from auditor.storage.database import Database, open_database, upgrade_database
+from auditor.storage.database import open_database, upgrade_database
 from auditor.storage.engine import make_engine, read_only_options
 from auditor.storage.migrations import FIRST_REVISION, LAST_SQUASHED_REVISION, UPGRADING_COMMIT
 from auditor.storage.records import save_records
@@ -69,9 +69,10 @@ def versions(tmp_path: Path) -> Path:
     return folder
 
 
-def save_audit_with_traces(db: Database) -> None:
-    audit = save_sample_audit(db)
-    save_records(db, audit.id, [Trace("m", CELL, i, Outcome.OK, 0.5, f"text {i}", "k") for i in range(50)])
+def save_audit_with_traces(url: str) -> None:
+    with open_database(url) as db:
+        audit = save_sample_audit(db)
+        save_records(db, audit.id, [Trace("m", CELL, i, Outcome.OK, 0.5, f"text {i}", "k") for i in range(50)])
 
 
 def path_of(storage: str) -> Path:
@@ -86,12 +87,10 @@ def describe_schema(url: str) -> dict[str, object]:
         for name in sorted(inspector.get_table_names()):
             columns = [(c["name"], str(c["type"]), c["nullable"], c["default"]) for c in inspector.get_columns(name)]
             keys = sorted(map(str, inspector.get_foreign_keys(name)))
-            indexes_and_constraints = [
-                sorted(map(str, part)) for part in (inspector.get_indexes(name), inspector.get_unique_constraints(name))
-            ]
-            description_by_table[name] = (
-                columns, inspector.get_pk_constraint(name)["constrained_columns"], keys, indexes_and_constraints,
-            )  # fmt: skip
+            primary_key = inspector.get_pk_constraint(name)["constrained_columns"]
+            indexes = sorted(map(str, inspector.get_indexes(name)))
+            constraints = sorted(map(str, inspector.get_unique_constraints(name)))
+            description_by_table[name] = (columns, primary_key, keys, indexes, constraints)
     engine.dispose()
     return description_by_table
 
@@ -139,8 +138,7 @@ def load_revision(storage: str) -> str | None:
 def test_a_file_at_the_last_revision_before_the_squash_gets_the_number_of_the_new_one(
     file_storage: str, tmp_path: Path, create: bool
 ) -> None:
-    with open_database(file_storage) as db:
-        save_audit_with_traces(db)
+    save_audit_with_traces(file_storage)
     set_revision(file_storage, LAST_SQUASHED_REVISION)
     with open_database(file_storage, create=create) as db:
         assert db.upgraded == (LAST_SQUASHED_REVISION, FIRST_REVISION, None)
@@ -201,9 +199,8 @@ def test_attempts_of_an_older_program_are_kept_and_cost_what_their_answer_cost(s
     with open_database(storage, create=False) as db:
         with db.read() as connection:
             attempts = connection.execute(select(table_of(StoredAttempt))).mappings().all()
-        assert [
-            (attempt["number"], attempt["audit_id"], attempt["cost_usd"], attempt["estimated"]) for attempt in attempts
-        ] == [(1, None, None, None), (2, None, None, None)]
+        details = [(a["number"], a["audit_id"], a["cost_usd"], a["estimated"]) for a in attempts]
+        assert details == [(1, None, None, None), (2, None, None, None)]
         assert costs.sum_audit_cost(db, 1) == (0.25, 0)
         [call_count] = costs.count_calls(db, 1)
         sums = call_count.sums
@@ -211,8 +208,7 @@ def test_attempts_of_an_older_program_are_kept_and_cost_what_their_answer_cost(s
 
 
 def test_an_upgrade_keeps_every_row_and_a_backup(file_storage: str, versions: Path) -> None:
-    with open_database(file_storage) as db:
-        save_audit_with_traces(db)
+    save_audit_with_traces(file_storage)
     path = path_of(file_storage)
     upgrade = known(schema.upgrade_schema(file_storage, path, to=NEXT, versions=(versions,)))
     assert upgrade.backup == path.with_name(f"{path.name}.bak-{REVISION}")
@@ -231,8 +227,7 @@ def test_an_upgrade_keeps_every_row_and_a_backup(file_storage: str, versions: Pa
 
 
 def test_an_upgrade_killed_midway_changes_nothing(file_storage: str, versions: Path) -> None:
-    with open_database(file_storage) as db:
-        save_audit_with_traces(db)
+    save_audit_with_traces(file_storage)
     before = describe_schema(file_storage)
     file = versions / "next.py"
     file.write_text(REVISION_FILE.replace("DIES", "os.kill(os.getpid(), signal.SIGKILL)"), encoding="utf-8")
@@ -249,8 +244,7 @@ def test_an_upgrade_killed_midway_changes_nothing(file_storage: str, versions: P
 
 
 def test_an_upgrade_that_would_break_references_is_undone(file_storage: str, versions: Path) -> None:
-    with open_database(file_storage) as db:
-        save_audit_with_traces(db)
+    save_audit_with_traces(file_storage)
     before = describe_schema(file_storage)
     text = REVISION_FILE.replace("DIES", 'op.execute("DELETE FROM audit")')
     (versions / "next.py").write_text(text, encoding="utf-8")
@@ -314,10 +308,8 @@ def test_opening_today_s_database_loads_neither_alembic_nor_the_orm(file_storage
         "import sys\nfrom auditor.storage.database import open_database\nopen_database(sys.argv[1]).close()\n"
         "print({'alembic', 'mako', 'psycopg', 'sqlmodel', 'sqlalchemy.orm'} & sys.modules.keys())"
     )
-    completed = subprocess.run(
-        [sys.executable, "-c", program, file_storage], capture_output=True, text=True, check=True
-    )
-    assert completed.stdout == "set()\n"
+    command = [sys.executable, "-c", program, file_storage]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "set()\n"
 
 
 CALLS_RECORDED_APART = {NotedCall, MoralAnswerRecord, MoralTranslation, MoralWording, PairVerdict}

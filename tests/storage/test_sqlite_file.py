@@ -72,10 +72,8 @@ def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
 def test_the_permissions_are_those_of_all_its_files(tmp_path: Path) -> None:
     for name in ("a.db", "a.db-wal", "b.db"):
         (tmp_path / name).touch(0o600)
-    assert [(path.name, bits) for path, bits in list_permissions(tmp_path / "a.db")] == [
-        ("a.db", 0o600),
-        ("a.db-wal", 0o600),
-    ]
+    permissions = [(path.name, bits) for path, bits in list_permissions(tmp_path / "a.db")]
+    assert permissions == [("a.db", 0o600), ("a.db-wal", 0o600)]
 
 
 @pytest.mark.parametrize("suffix", ["-wal", "-journal"])

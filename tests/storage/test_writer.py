@@ -9,7 +9,7 @@ import random
 import threading
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime
 from pathlib import Path
@@ -53,6 +53,15 @@ def block_writer(db: Database) -> tuple[threading.Event, Future[Any]]:
     future = db.writer.submit(wait)
     assert started.wait(PATIENCE_S)
     return release, future
+
+
+async def write_in_one_group(db: Database, *writes: Coroutine[Any, Any, Any]) -> list[Any]:
+    """The results of writes that wait for the writer together."""
+    gate, _ = block_writer(db)
+    tasks = [asyncio.create_task(write) for write in writes]
+    await asyncio.sleep(0)
+    gate.set()
+    return await asyncio.gather(*tasks)
 
 
 def record_events(db: Database, name: str) -> list[Any]:
@@ -133,11 +142,7 @@ async def test_a_group_of_calls_is_a_few_statements_and_one_wake_up(
 
 async def test_the_same_answer_twice_in_a_group_is_recorded_once(db: Database) -> None:
     call = make_call(0)
-    gate, _ = block_writer(db)
-    tasks = [asyncio.create_task(ledger.record_answer(db, call, make_answer(call))) for _ in range(2)]
-    await asyncio.sleep(0)
-    gate.set()
-    await asyncio.gather(*tasks)
+    await write_in_one_group(db, *(ledger.record_answer(db, call, make_answer(call)) for _ in range(2)))
     await ledger.record_answer(db, call, make_answer(call))
     verification = hash_chain.verify_chain(db)
     assert (verification.n_by_kind["answer"], verification.breaks, count_attempts(db)) == (1, [], 3)

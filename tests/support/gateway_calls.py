@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from auditor.config import LimitsSection, ModelSection
@@ -22,12 +22,15 @@ def model_section(server: FakeServer, model: str = "openai/x", **settings: Any) 
     return ModelSection.model_validate(keys | settings)
 
 
-async def ask(
-    model: ModelSection, *calls: Call, at_once: bool = False, options: Mapping[str, Any] | None = None, **limits: Any
-) -> list[Answer]:
-    """The answers to calls, sent one after the other or all at once; `options` are further ones of the gateway."""
-    section = LimitsSection.model_validate({"max_attempts": 3} | limits)
-    async with closing(Gateway([model], section, **options or {})) as gateway:
+def open_gateway(*models: ModelSection, **settings: Any) -> AbstractAsyncContextManager[Gateway]:
+    """A gateway of models, which is closed in the end; `settings` are its limits and its further arguments."""
+    limits = {name: settings.pop(name) for name in LimitsSection.model_fields.keys() & settings.keys()}
+    return closing(Gateway(models, LimitsSection.model_validate(limits), **settings))
+
+
+async def ask(model: ModelSection, *calls: Call, at_once: bool = False, **settings: Any) -> list[Answer]:
+    """The answers to calls, sent one after the other or all at once by such a gateway."""
+    async with open_gateway(model, **{"max_attempts": 3} | settings) as gateway:
         if at_once:
             return await asyncio.gather(*map(gateway.complete, calls))
         return [await gateway.complete(call) for call in calls]

@@ -13,13 +13,15 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+
+import pytest
 
 from tests.support.patience import PATIENCE_S
 
@@ -35,6 +37,18 @@ COMMIT = b"COMMIT\0"
 
 class PostgresUnavailable(Exception):
     """No server can be started; the message gives the reason."""
+
+
+@contextmanager
+def running_or_skip(**options: Any) -> Iterator[Postgres]:
+    """A new server, as of `running`; without one, the test is skipped with the reason."""
+    pytest.importorskip("psycopg", reason="needs psycopg: pip install 'auditor[postgres]'")
+    with ExitStack() as stack:
+        try:
+            server = stack.enter_context(running(**options))
+        except PostgresUnavailable as error:
+            pytest.skip(str(error))
+        yield server
 
 
 @dataclass
@@ -67,11 +81,7 @@ class Postgres:
 
 
 def programs() -> Path:
-    """The folder of the server's programs.
-
-    Raises:
-        NoServer: PostgreSQL is not installed.
-    """
+    """The folder of the server's programs."""
     folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda p: float(p.parent.name), reverse=True)
     bin_folders = [folder for folder in folders if (folder / "initdb").exists()]
     if not bin_folders and (initdb_path := shutil.which("initdb")):
@@ -83,11 +93,7 @@ def programs() -> Path:
 
 @contextmanager
 def running(
-    *,
-    keeps_commits: bool = False,
-    address: str = "127.0.0.1",
-    settings: Sequence[str] = (),
-    command: Sequence[str] = (),
+    keeps_commits: bool = False, address: str = "127.0.0.1", settings: Sequence[str] = (), command: Sequence[str] = ()
 ) -> Iterator[Postgres]:
     """Start a new server, and stop it at the end.
 
@@ -98,7 +104,7 @@ def running(
         command: runs the server, which is appended to it, as the server's user; without it, this process does.
 
     Raises:
-        NoServer: it cannot be started; the message gives the reason.
+        PostgresUnavailable: it cannot be started; the message gives the reason.
     """
     bin_folder, user_options = programs(), _user()
     folder = Path(tempfile.mkdtemp(prefix="auditor-pg-"))  # not pytest's folder, which other users may not enter
@@ -166,9 +172,7 @@ class ServerProcess:
         deadline = time.monotonic() + PATIENCE_S
         while True:
             try:
-                psycopg.connect(
-                    host=self.address, port=self.port, user=OWNER, password=PASSWORD, dbname="postgres"
-                ).close()
+                Postgres(self).connect().close()
                 return
             except psycopg.OperationalError:
                 if process.poll() is not None or time.monotonic() > deadline:

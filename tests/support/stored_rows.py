@@ -7,10 +7,13 @@ from typing import Any, TypeVar
 
 from sqlalchemy import func, select
 
-from auditor.domain import Rating
-from auditor.storage import audits, hash_chain
+from auditor.domain import Decision, Rating, RatingAction
+from auditor.storage import audits, hash_chain, rating_log
+from auditor.storage.audits import Audit
 from auditor.storage.call_records import StoredAttempt
+from auditor.storage.conflict_status import ConflictKey
 from auditor.storage.database import Database, open_database
+from auditor.storage.rating_log import RatingChange
 from auditor.storage.row_classes import table_of
 
 R = TypeVar("R")
@@ -32,6 +35,10 @@ def find_part(owner: Any, figures: type[R]) -> R:
 def add_rating(db: Database, audit_id: int, rating: Rating) -> None:
     """Append a rating as it is, though no person saw the conflict; durable when this returns."""
     db.write(lambda connection: hash_chain.append_entry(connection, audit_id, rating))
+
+
+def decide(db: Database, audit: Audit, key: ConflictKey, decision: Decision, rater: str = "ada") -> None:
+    rating_log.append_rating(db, audit.id, key, rater, RatingChange(RatingAction.DECIDE, decision=decision))
 
 
 def count_attempts(db: Database) -> int:
