@@ -16,7 +16,7 @@ from auditor.reports.output import render_report
 from auditor.run import open_audit, run_audit
 from tests.e2e.test_run import config_file
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config, with_models
-from tests.support.cli_runner import CommandOutput, auditor
+from tests.support.cli_runner import CommandOutput, auditor, fail, succeed
 from tests.support.fake_server import FakeServer, Reply, Request, answer, completion, error
 
 KEY_ENV = {KEY_VARIABLE: KEY}
@@ -28,24 +28,20 @@ def run(tmp_path: Path, audit: AuditConfig, *options: str) -> CommandOutput:
 
 def provided_by(audit: AuditConfig, *providers: str) -> AuditConfig:
     """The audit with the providers of its models replaced, in their order."""
-    models = [
-        model.model_copy(update={"model": f"{provider}/scripted-{letter}"})
-        for model, provider, letter in zip(audit.models, providers, "abcdefgh", strict=False)
-    ]
-    return audit.model_copy(update={"models": models})
+    names = [f"{provider}/scripted-{letter}" for provider, letter in zip(providers, "abcdefgh", strict=False)]
+    pairs = zip(audit.models, names, strict=True)
+    return audit.model_copy(update={"models": [model.model_copy(update={"model": name}) for model, name in pairs]})
 
 
 # What providers send for a wrong key or model, in each form of a body; more are in tests/models/test_failures.py.
 UNUSABLE: dict[str, tuple[str, Reply, str]] = {
     "deepseek model": ("deepseek", error(400, "Model Not Exist"), "Model Not Exist"),
     "mistral key": ("mistral", Reply(401, {"detail": "Unauthorized"}), "Unauthorized"),
-    "mistral model": (
-        "mistral",
-        Reply(400, {"object": "error", "message": "Invalid model: nope", "type": "invalid_model", "code": "1500"}),
-        "Invalid model: nope",
-    ),
+    "mistral model": ("mistral",
+                      Reply(400, {"object": "error", "message": "Invalid model: nope", "type": "invalid_model"}),
+                      "Invalid model: nope"),
     "xai key": ("xai", Reply(400, {"error": "Incorrect API key provided: sk***gA."}), "Incorrect API key provided"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", UNUSABLE)
@@ -53,8 +49,7 @@ def test_a_wrong_key_or_model_ends_the_run_after_one_request(server: FakeServer,
     provider, reply, words = UNUSABLE[name]
     server.script = lambda _: reply
     output = run(tmp_path, provided_by(config(server.url, 1, judges=[]), provider))
-    assert output.returncode == 1
-    assert len(server.requests) == 1
+    assert (output.returncode, len(server.requests)) == (1, 1)
     assert words in output.stderr
     assert '{"' not in output.stderr
 
@@ -104,9 +99,7 @@ def test_a_failing_model_is_stopped_others_finish_and_the_exit_code_is_4(server:
     assert "'model-a' failed (direct, HTTP 400): Bad value" in output.stderr
     assert "'model-a' gets no more calls for 'direct' in this run" in output.stderr
     *_, last_line = output.stderr.strip().splitlines()
-    assert last_line.startswith(
-        "auditor: the run ended, but there is no usable answer from 'model-a' (HTTP 400: Bad val"
-    )
+    assert "auditor: the run ended, but there is no usable answer from 'model-a' (HTTP 400: Bad val" in last_line
     assert "'model-b'" not in last_line
     # A new run tries again, and the other model's answers are not asked again.
     server.requests.clear()
@@ -137,11 +130,8 @@ def test_a_run_whose_answers_are_all_rate_limited_exits_with_4_and_resumes(serve
 
 
 def test_a_judge_without_a_usable_verdict_is_named(server: FakeServer, tmp_path: Path) -> None:
-    server.script = lambda request: (
-        completion("I cannot say.")
-        if request.schema == SURVEY_REVIEW and request.body["model"] == "scripted-b"
-        else answer(request)
-    )
+    unusable = (SURVEY_REVIEW, "scripted-b")
+    server.script = lambda r: completion("I cannot say.") if (r.schema, r.body["model"]) == unusable else answer(r)
     output = run(tmp_path, config(server.url, 2))
     assert output.returncode == 4
     assert "no usable answer from 'model-b' as a judge (9 of 9 are 'unparsed')" in output.stderr
@@ -154,24 +144,17 @@ def test_the_reasons_are_in_status_and_in_errors(server: FakeServer, tmp_path: P
     status = auditor("status", cwd=tmp_path)
     assert "calls to 'model-a' failed (HTTP 400): Bad value" in status.stderr
     assert "auditor errors scripted" in status.stderr
-    listed = auditor("errors", cwd=tmp_path)
-    assert listed.returncode == 0
-    first_line, message, *_ = listed.stdout.splitlines()
+    first_line, message, *_ = succeed("errors", cwd=tmp_path).stdout.splitlines()
     assert first_line.startswith("model-a (openai/scripted-a): HTTP 400, ")
     assert message.strip().startswith("Bad value")
     [group] = json.loads(auditor("errors", "scripted", "--json", cwd=tmp_path).stdout)
-    assert FailureGroup.model_validate(group).requests == len(
-        [request for request in server.requests if request.body["model"] == "scripted-a"]
-    )
+    n_requests = [request.body["model"] for request in server.requests].count("scripted-a")
+    assert FailureGroup.model_validate(group).requests == n_requests
     assert json.loads(auditor("errors", "--json", "--model", "model-b", cwd=tmp_path).stdout) == []
-    assert (
-        "No request to 'model-b' failed in 'scripted'." in auditor("errors", "--model", "model-b", cwd=tmp_path).stderr
-    )
-    full = auditor("errors", "--full", cwd=tmp_path)
-    assert 'Response: {"error": {"message": "Bad value' in full.stdout
-    unknown = auditor("errors", "--model", "model-c", cwd=tmp_path)
-    assert unknown.returncode == 2
-    assert "model-c" in unknown.stderr
+    of_other_model = auditor("errors", "--model", "model-b", cwd=tmp_path)
+    assert "No request to 'model-b' failed in 'scripted'." in of_other_model.stderr
+    assert 'Response: {"error": {"message": "Bad value' in auditor("errors", "--full", cwd=tmp_path).stdout
+    fail("errors", "--model", "model-c", code=2, message="model-c", cwd=tmp_path)
 
 
 def test_failures_that_a_retry_resolved_are_listed_but_end_no_run(server: FakeServer, tmp_path: Path) -> None:
@@ -207,9 +190,7 @@ def test_refusing_models_are_named_with_the_command_that_shows_their_answers(ser
     assert "'model-a' refused 3 of 9 answers." in errors
     assert "'model-b'" not in errors
     [command] = [line.partition("To read them: auditor ")[2] for line in errors.splitlines() if "To read them" in line]
-    shown = auditor(*command.split())
-    assert shown.returncode == 0
-    assert shown.stdout.count("no score: refused") == 3
+    assert succeed(*command.split()).stdout.count("no score: refused") == 3
     assert "refused" not in auditor("errors", "scripted", "--model", "model-b", "--storage", storage).stderr
     assert "3 refused" in render(storage, is_brief=True)
     assert "model-a refuses most often (33.3%: 3 of 9 answers). Overall, 16.7% of 18 answers" in render(storage)

@@ -105,12 +105,8 @@ def test_each_failure_is_named_and_only_its_own_samples_are_lost(server: FakeSer
 
 def test_a_tool_call_or_a_fenced_block_is_read_if_it_holds_the_answer(server: FakeServer, storage: str) -> None:
     judgement = json.dumps({"norms": "a", "reasoning": "b", "score": 0.25})
-
-    replies = [
-        completion(f"Sure!\n```json\n{judgement}\n```"),
-        completion(f"<think>-1</think>{judgement}"),
-        tool_call("ReasonedJudgement", judgement),
-    ]
+    texts = (f"Sure!\n```json\n{judgement}\n```", f"<think>-1</think>{judgement}")
+    replies = [*map(completion, texts), tool_call("ReasonedJudgement", judgement)]
     server.script = lambda request: replies[request.number % 3]
     run_audit(config(server.url, 1, judges=[]), storage=storage)
     assert {(t.outcome, t.score) for t in traces(storage)} == {(Outcome.OK, 0.25)}
@@ -125,9 +121,8 @@ def test_a_repair_shows_a_model_its_answer_once_and_is_paid_for(server: FakeServ
         if not assistant_messages:
             return completion(first_answer)
         assert [m["content"] for m in assistant_messages] == [first_answer]
-        repaired_answer = (
-            json.dumps({"norms": "a", "reasoning": "b", "score": -0.5}) if mode == "structured" else "SCORE = -0.5"
-        )
+        as_json = json.dumps({"norms": "a", "reasoning": "b", "score": -0.5})
+        repaired_answer = as_json if mode == "structured" else "SCORE = -0.5"
         return completion(repaired_answer if "Japan" in request.text else "hm")
 
     server.script = script
@@ -182,8 +177,7 @@ def test_an_audit_whose_repairs_were_not_answered_is_not_complete_and_the_next_r
     server.script = fails_to_repair(failure)
     lost, verdict, is_consistent = run(**limits)
     assert set(lost) >= outcomes
-    assert not any(outcome.is_answer for outcome in lost)
-    assert (verdict, is_consistent) == (GateStatus.UNDECIDED, True)
+    assert (any(outcome.is_answer for outcome in lost), verdict, is_consistent) == (False, GateStatus.UNDECIDED, True)
     server.requests.clear()
     server.script = answer
     assert run(budget_usd=1.0) == ([Outcome.OK] * CELLS, GateStatus.PASSED, True)
@@ -233,19 +227,15 @@ def test_a_repair_that_is_refused_or_unreadable_again_is_final(server: FakeServe
 def test_refusals_by_country_and_topic(server: FakeServer, storage: str) -> None:
     server.script = lambda r: completion(REFUSES) if "abortion" in r.text and "Nigeria" in r.text else answer(r)
     report = run_audit(config(server.url, judges=[]), storage=storage).report()
-    refusals_section = report.refusals
-    assert refusals_section
-    assert refusals_section.total.value == pytest.approx(1 / 9)
-    assert refusals_section.total.n == 27
-    assert {r.name: r.share.value for r in refusals_section.countries} == {
-        "Nigeria": pytest.approx(1 / 3), "Germany": 0.0, "Japan": 0.0,
-    }  # fmt: skip
-    assert refusals_section.topics[0].name == "abortion"
-    assert (refusals_section.total.ci_low, refusals_section.total.ci_high) == (None, None)  # 3 countries and topics
-    assert known(refusals_section.total.cells_ci_low) < 1 / 9 < known(refusals_section.total.cells_ci_high)
-    assert {(r.share.ci_low, r.share.reason) for r in refusals_section.countries} == {
-        (None, "an interval needs at least 5 topics, but there are 3 topics")
-    }
+    refusals = known(report.refusals)
+    assert (refusals.total.value, refusals.total.n) == (pytest.approx(1 / 9), 27)
+    shares = {"Nigeria": pytest.approx(1 / 3), "Germany": 0.0, "Japan": 0.0}
+    assert {r.name: r.share.value for r in refusals.countries} == shares
+    assert refusals.topics[0].name == "abortion"
+    assert (refusals.total.ci_low, refusals.total.ci_high) == (None, None)  # 3 countries and topics
+    assert known(refusals.total.cells_ci_low) < 1 / 9 < known(refusals.total.cells_ci_high)
+    too_few = "an interval needs at least 5 topics, but there are 3 topics"
+    assert {(r.share.ci_low, r.share.reason) for r in refusals.countries} == {(None, too_few)}
     assert "11.1% of 27 answers are refusals" in render_report(report, "markdown")
     assert "Share refused by country" in render_report(report, "html")
     assert report.repairs == []  # a refusal is an answer, so no repair is requested
@@ -314,9 +304,8 @@ def check_exports(storage: str, folder: Path) -> None:
         learnt = estimate_panel_weights(db, audit)
     paper = export_paper(open_audit("scripted", storage=storage).report(), folder / "paper")
     texts = [file.read_text(encoding="utf-8") for file in paper]
-    assert not [
-        text for text in (*texts, exported.getvalue(), json.dumps(weights_to_dict(learnt))) if str(SENTINEL) in text
-    ]
+    texts += [exported.getvalue(), json.dumps(weights_to_dict(learnt))]
+    assert not [text for text in texts if str(SENTINEL) in text]
     tables = {f.stem: [json.loads(line) for line in f.open()] for f in (folder / "tables").glob("*.jsonl")}
     failed_rows = {name: [r for r in rows if r.get("outcome", "ok") != "ok"] for name, rows in tables.items()}
     for name, fields in {"trace": ("score",), "contrast": ("difference",), "verdict": (*UNRULED, *ASPECTS)}.items():

@@ -14,10 +14,11 @@ from auditor.errors import UsageError
 from auditor.probes.logic.settings import LogicProbe
 from auditor.replications.planning import ReplicationOptions, plan_audits, plan_imports
 from auditor.replications.presets import load_paper
-from tests.support.audit_configs import KEY, KEY_VARIABLE
+from tests.support.audit_configs import KEY, scripted_tables
 from tests.support.cli_runner import CommandOutput, auditor
 from tests.support.comparison_judge import choice_reply, letter_reply, read_question
 from tests.support.fake_server import FakeServer, Reply, Request
+from tests.support.replicated_audits import place_of
 from tests.support.stored_rows import find_part
 
 LETTERS = "abcde"
@@ -36,14 +37,9 @@ def items(tmp_path: Path) -> Path:
 
 def write_models(folder: Path, *names: str, url: str = "http://127.0.0.1:9") -> Path:
     """A configuration file with models of a scripted server."""
-    tables = [
-        f'[[models]]\nname = "{name}"\nmodel = "openai/{name}"\napi_base = "{url}"\n'
-        f'api_key = "os.environ/{KEY_VARIABLE}"\n'
-        for name in names
-    ]
     path = folder / "models.toml"
     header = 'name = "x"\njudges = []\nprobes = { logic = { items = "items.csv" } }\n'
-    path.write_text(header + "".join(tables), encoding="utf-8")
+    path.write_text(header + scripted_tables(url, *names), encoding="utf-8")
     return path
 
 
@@ -62,11 +58,8 @@ def test_audits_of_a_data_set_share_its_file(tmp_path: Path, items: Path) -> Non
     audits = plan(tmp_path, SummEval=items, limit=7)
     assert [*audits] == ["SummEval", "SummEval-CoT", "SummEval-wordings"]
     assert {(probe(audit).items, probe(audit).sets) for audit in audits.values()} == {(str(items), 7)}
-    assert [(probe(audit).answer, probe(audit).cot, probe(audit).paraphrases) for audit in audits.values()] == [
-        ("probability", False, 1),
-        ("structured", True, 1),
-        ("probability", False, 10),
-    ]
+    forms = [(probe(audit).answer, probe(audit).cot, probe(audit).paraphrases) for audit in audits.values()]
+    assert forms == [("probability", False, 1), ("structured", True, 1), ("probability", False, 10)]
 
 
 def test_labels_of_people_belong_to_all_audits_of_their_data_set(tmp_path: Path, items: Path) -> None:
@@ -137,12 +130,9 @@ def test_letters_and_reasoning_fill_the_rows_of_a_model(server: FakeServer, tmp_
     n_letters, n_reasoned = (sum(bool(r.schema) == is_json for r in server.requests) for is_json in (False, True))
     assert n_reasoned == 2 * 2 * N_PAIRS * 4
     assert n_letters >= n_reasoned
-    values = {
-        (cell["published"]["row"], cell["published"]["column"]): (cell["recomputed"]["value"], cell["difference"])
-        for cell in cells
-        if cell["recomputed"]
-        and cell["detail"] in ("SummEval, mean over sets, mine", "SummEval-CoT, mean over sets, mine")
-    }
+    details = ("SummEval, mean over sets, mine", "SummEval-CoT, mean over sets, mine")
+    filled = [cell for cell in cells if cell["recomputed"] and cell["detail"] in details]
+    values = {place_of(cell)[1:]: (cell["recomputed"]["value"], cell["difference"]) for cell in filled}
     assert values["Gemma-2-9B, direct", "SummEval, H."] == (1, pytest.approx(1 - 0.738))
     assert values["Gemma-2-9B, direct", "SummEval, s_neg"] == (1, pytest.approx(1 - 0.782))
     assert values["Gemma-2-9B, CoT", "SummEval, H."] == (0.5, pytest.approx(0.5 - 0.735))
@@ -199,10 +189,7 @@ def test_tuned_models_are_named_by_the_data_that_they_were_tuned_on(
     server.script = prefer_first_letter
     words = ("--table", table, "--as", f"mine={model}", "--limit", "1", "--json")
     cells = list_cells(replicate(server, tmp_path, items, *words, data=data))
-    differences = {
-        (cell["published"]["row"], cell["published"]["column"]): cell["difference"]
-        for cell in cells
-        if cell["recomputed"] and not cell["is_own_row"]
-    }
+    filled = [cell for cell in cells if cell["recomputed"] and not cell["is_own_row"]]
+    differences = {place_of(cell)[1:]: cell["difference"] for cell in filled}
     assert {name for name, _ in differences} == {row}
     assert differences[row, "H."] == pytest.approx(1 - published)

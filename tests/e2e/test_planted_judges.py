@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,10 +17,11 @@ import pytest
 from auditor.probes.logic.figures.schema import LogicReport
 from auditor.reports.output import render_report
 from auditor.run import open_audit
-from tests.support.audit_configs import KEY, KEY_VARIABLE
+from tests.support.audit_configs import KEY, scripted_tables
 from tests.support.cli_runner import succeed
 from tests.support.comparison_judge import choice_reply, letter_reply, read_question
 from tests.support.fake_server import FakeServer, Reply, Request
+from tests.support.replicated_audits import place_of
 from tests.support.stored_rows import find_part
 
 SIZES = {"few": 5, "many": 7}
@@ -78,43 +78,22 @@ class Replicated:
 @pytest.fixture(scope="module")
 def replicated(tmp_path_factory: pytest.TempPathFactory) -> Replicated:
     folder = tmp_path_factory.mktemp("planted")
-    items, models, page, storage = (
-        folder / "items.csv",
-        folder / "models.toml",
-        folder / "page.md",
-        f"sqlite:///{folder}/a.db",
-    )
+    items, models, page = (folder / name for name in ("items.csv", "models.toml", "page.md"))
+    storage = f"sqlite:///{folder}/a.db"
     rows = [f"{name},{i},{name} {i},{-i}" for name, size in SIZES.items() for i in range(size)]
     items.write_text("\n".join(["context,item,text,human", *rows]) + "\n", encoding="utf-8")
     with FakeServer(reply) as server:
-        sections = [
-            f'[[models]]\nname = "{judge}"\nmodel = "openai/{judge}"\napi_base = "{server.url}"\n'
-            f'api_key = "os.environ/{KEY_VARIABLE}"\n'
-            for judge in EXPECTED
-        ]
         header = 'name = "x"\njudges = []\nprobes = { logic = { items = "items.csv" } }\n'
-        models.write_text(header + "".join(sections), encoding="utf-8")
-        words: list[str | Path] = [
-            "replicate",
-            "logic",
-            "--table",
-            "1",
-            "--models",
-            models,
-            "--data",
-            f"SummEval={items}",
-        ]
-        words += [word for row, judge in MODEL_BY_ROW.items() for word in ("--as", f"{judge}={row}")]
-        output = succeed(*words, "--json", "-o", page, "--storage", storage, SCRIPTED_KEY=KEY)
+        models.write_text(header + scripted_tables(server.url, *EXPECTED), encoding="utf-8")
+        words = ("replicate", "logic", "--table", "1", "--models", models, "--data", f"SummEval={items}")
+        names = [word for row, judge in MODEL_BY_ROW.items() for word in ("--as", f"{judge}={row}")]
+        output = succeed(*words, *names, "--json", "-o", page, "--storage", storage, SCRIPTED_KEY=KEY)
     return Replicated(json.loads(output.stdout)["cells"], page.read_text("utf-8"), storage)
 
 
 def test_planted_judges_have_the_planted_figures(replicated: Replicated) -> None:
-    values = {
-        (cell["published"]["row"], cell["published"]["column"], cell["detail"].split(", ")[1]): cell["recomputed"]
-        for cell in replicated.cells
-        if cell["recomputed"]
-    }
+    filled = [cell for cell in replicated.cells if cell["recomputed"]]
+    values = {(*place_of(cell)[1:], cell["detail"].split(", ")[1]): cell["recomputed"] for cell in filled}
     for row, judge in MODEL_BY_ROW.items():
         for form in ("direct", "CoT"):
             for measure, (mean, pooled) in EXPECTED[judge].items():

@@ -23,6 +23,7 @@ from tests.support.cli_runner import succeed
 from tests.support.fake_server import FakeServer, Reply, Request, completion
 from tests.support.fixed_address import use_encoder
 from tests.support.planted_comparisons import write_csv
+from tests.support.replicated_audits import place_of
 from tests.support.review_answers import rate_aspects
 
 COUNTRIES = (*("Germany", "Nigeria", "France", "Egypt"), *("United States", "Pakistan"))
@@ -108,10 +109,8 @@ def plant(folder: Path, server_url: str) -> dict[int, dict[str, bool]]:
                 reasoning = f"{WORDS[GROUNDS[i][k]]} decides this, by file number {number}."
                 answers.append((model, *cell, k, f"{reasoning}\nSCORE = {score:.9f}"))
             verdict_by_number[number] = {judge: is_valid(i, c, j) for j, judge in enumerate(JUDGES)}
-            verdicts += [
-                (judge, model, *cell, "VALID" if valid else "INVALID")
-                for judge, valid in verdict_by_number[number].items()
-            ]
+            rulings = verdict_by_number[number].items()
+            verdicts += [(judge, model, *cell, "VALID" if valid else "INVALID") for judge, valid in rulings]
     write_csv(folder / "answers.csv", "model,country,topic,sample,text", answers)
     write_csv(folder / "verdicts.csv", "judge,model,country,topic,verdict", verdicts)
     sections = [
@@ -186,13 +185,8 @@ def test_the_document_shows_the_planted_figures(
                 for survey, figures in independent_figures.items():
                     if source.figure not in figures or source.audit not in ("", survey) or source.over_audits:
                         continue
-                    [cell] = [
-                        cell
-                        for cell in output["cells"]
-                        if (cell["published"]["table"], cell["published"]["row"], cell["published"]["column"])
-                        == (table.id, row.row, column)
-                        and (cell["data"], cell["unit"]) == (survey, source.label)
-                    ]
+                    place = (table.id, row.row, column, survey, source.label)
+                    [cell] = [c for c in output["cells"] if (*place_of(c), c["data"], c["unit"]) == place]
                     assert cell["recomputed"] is not None, (table.id, row.row, column, cell)
                     assert cell["recomputed"]["value"] == pytest.approx(figures[source.figure], abs=1e-6), source.figure
                     if cell["is_extreme"]:

@@ -6,7 +6,7 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,12 @@ from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 from numpy.typing import NDArray
 from rouge_score.rouge_scorer import RougeScorer
 
-from tests.support.audit_configs import KEY_VARIABLE
+from tests.support.audit_configs import scripted_tables
 from tests.support.cli_runner import auditor, succeed
 from tests.support.fake_server import FakeServer, Reply, Request, completion
 from tests.support.fixed_address import use_encoder
 from tests.support.planted_comparisons import write_csv
+from tests.support.replicated_audits import place_of
 
 N_WORDINGS = 5
 ANSWERS = {
@@ -96,12 +97,7 @@ def write_models(folder: Path, url: str, judge_model: str | None = None, semanti
     Args:
         semantic: settings of the probe `semantic`.
     """
-    tables = {"models": "planted"} | ({"judges": judge_model} if judge_model else {})
-    text = "".join(
-        f'[[{table}]]\nname = "{name}"\nmodel = "openai/{name}"\napi_base = "{url}"\n'
-        f'api_key = "os.environ/{KEY_VARIABLE}"\n'
-        for table, name in tables.items()
-    )
+    text = scripted_tables(url, "planted") + (scripted_tables(url, judge_model, table="judges") if judge_model else "")
     path = folder / "models.toml"
     header = 'name = "x"\nprobes = { semantic = {' + semantic + "} }\n" + ("" if judge_model else "judges = []\n")
     path.write_text(header + text, encoding="utf-8")
@@ -109,11 +105,8 @@ def write_models(folder: Path, url: str, judge_model: str | None = None, semanti
 
 
 def write_questions(folder: Path) -> Path:
-    rows = [
-        (question, f"{question} in wording 0?", f"{question} in wording {number}?")
-        for question in ANSWERS
-        for number in range(1, N_WORDINGS + 1)
-    ]
+    wordings = itertools.product(ANSWERS, range(1, N_WORDINGS + 1))
+    rows = [(name, f"{name} in wording 0?", f"{name} in wording {number}?") for name, number in wordings]
     return write_csv(folder / "questions.csv", "question_id,question,paraphrase", rows)
 
 
@@ -125,13 +118,8 @@ class Cells:
 
     def find(self, table: str, row: str, column: str, label: str = "") -> dict[str, Any]:
         """The only cell of this place whose detail ends with a label."""
-        [cell] = [
-            cell
-            for cell in self.cells
-            if (cell["published"]["table"], cell["published"]["row"], cell["published"]["column"])
-            == (table, row, column)
-            and cell["detail"].endswith(label)
-        ]
+        place = (table, row, column)
+        [cell] = [c for c in self.cells if place_of(c) == place and c["detail"].endswith(label)]
         return cell
 
     def value(self, table: str, row: str, column: str, label: str = "") -> float:
@@ -201,14 +189,20 @@ LEXICAL = {"BLEU": bleu, "ROUGE": rouge, "BERTScore": bertscore}
 # --- SaGE ------------------------------------------------------------------------------------------------------------
 
 
+def label_equal_texts(texts_by_question: Mapping[str, Sequence[str]]) -> list[tuple[object, ...]]:
+    """Labels of a rater who finds answers to two wordings alike if their texts are equal."""
+    pairs = list(itertools.combinations(range(1, N_WORDINGS + 1), 2))
+    return [
+        ("rater", "planted", question, i, j, "Y" if texts[i - 1] == texts[j - 1] else "N")
+        for question, texts in texts_by_question.items()
+        for i, j in pairs
+    ]
+
+
 def write_sage_words(folder: Path, url: str) -> list[str | Path]:
     """The command with planted questions for all audits, people's labels and rules."""
     questions = write_questions(folder)
-    labels = [
-        ("rater", "planted", question, left, right, "Y" if texts[left - 1] == texts[right - 1] else "N")
-        for question, texts in ANSWERS.items()
-        for left, right in itertools.combinations(range(1, N_WORDINGS + 1), 2)
-    ]
+    labels = label_equal_texts(ANSWERS)
     people = write_csv(folder / "people.csv", LABEL_COLUMNS, labels)
     rules = write_csv(folder / "rules.csv", "question_id,rule", [(question, RULE_TO_FOLLOW) for question in ANSWERS])
     files = {"MCC": questions, "SELECTED": questions, "PEOPLE": people, "RULES": rules}
@@ -299,13 +293,9 @@ def test_a_published_row_is_filled_by_the_compared_model(sage_tables: Replicated
     cells = replicate(sage_tables.folder, *sage_tables.words, "--table", "1", "--as", "planted=GPT-4")
     cell = cells.find("1", "GPT-4 †", "SaGE, rules", "exponent 10, planted")
     assert cell["difference"] == pytest.approx(mean_of(lambda texts: sage(texts, 10)) - 0.438, abs=1e-6)
-    assert (cell["mark"], cell["departures"]) == (
-        "other_definition",
-        [
-            *("number-of-questions", "prompts", "rules-author", "encoder"),
-            *("identical-texts", "sampling", "rule-sampling"),
-        ],
-    )
+    assert cell["mark"] == "other_definition"
+    departures = "number-of-questions prompts rules-author encoder identical-texts sampling rule-sampling"
+    assert cell["departures"] == departures.split()
     other_models = {cell["not_run"] for cell in cells.cells if cell["published"]["row"] != "GPT-4 †"}
     assert other_models == {"no_counterpart"}
 
@@ -340,13 +330,7 @@ def test_measures_are_correlated_with_the_entropy_of_peoples_labels(server: Fake
     server.script = script
     rows = [(name, f"{name} in wording 0?", f"{name} in wording {i}?") for name in texts for i in range(1, 6)]
     questions = write_csv(tmp_path / "q.csv", "question_id,question,paraphrase", rows)
-    pairs = list(itertools.combinations(range(1, N_WORDINGS + 1), 2))
-    labels = [
-        ("rater", "planted", name, i, j, "Y" if texts[name][i - 1] == texts[name][j - 1] else "N")
-        for name in texts
-        for i, j in pairs
-    ]
-    people = write_csv(tmp_path / "people.csv", LABEL_COLUMNS, labels)
+    people = write_csv(tmp_path / "people.csv", LABEL_COLUMNS, label_equal_texts(texts))
     words: list[str | Path] = ["sage", "--table", "2", "--models", write_models(tmp_path, server.url)]
     cells = replicate(tmp_path, *words, "--data", f"SELECTED={questions}", "--data", f"PEOPLE={people}")
     # p of a pair is its label over their sum, so the entropy is the logarithm of the number of equal pairs.

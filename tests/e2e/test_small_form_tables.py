@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
 import pytest
@@ -22,22 +21,13 @@ from tests.e2e.test_semantic_replication import TextEncoder
 from tests.support.cli_runner import succeed
 from tests.support.fake_server import FakeServer, Reply, Request, completion
 from tests.support.fixed_address import use_encoder, word_encoder
-from tests.support.replicated_audits import MODELS
+from tests.support.replicated_audits import MODELS, list_missing
 
 TABLES = (
     "1", "tiers", "self-consistency", "variance", "peer", "conflicts", "regions", "countries", "topics", "errors",
 )  # fmt: skip
 ALLOWED = ("no_counterpart", "definition")
 """Rows of single published models, and definitions."""
-
-
-def list_missing(cells: Iterable[dict[str, Any]]) -> list[tuple[str, str, str, str]]:
-    """Cells of the tables without a figure, and why."""
-    return [
-        (cell["published"]["table"], cell["published"]["row"], cell["published"]["column"], cell["detail"])
-        for cell in cells
-        if cell["published"]["table"] in TABLES and cell["recomputed"] is None and cell["not_run"] not in ALLOWED
-    ]
 
 
 def test_the_cells_of_the_small_form_suffice_for_every_figure(tmp_path: Path) -> None:
@@ -53,7 +43,7 @@ def test_the_cells_of_the_small_form_suffice_for_every_figure(tmp_path: Path) ->
         measured = load_measured_audits(storage, names)
     cells, _ = join_figures(paper, None, measured, {})
     assert {cell.published.table for cell in cells} >= set(TABLES)
-    assert list_missing(to_jsonable_python(cells)) == []
+    assert list_missing(to_jsonable_python(cells), TABLES, ALLOWED) == []
 
 
 DATA = ("SummEval", "NovelEval", "CaTeRS")
@@ -122,10 +112,8 @@ def _scripted(server: FakeServer) -> Iterator[None]:
 )
 def test_small_tables_are_filled(paper: str, table: str, n_columns: int, server: FakeServer, tmp_path: Path) -> None:
     """With a figure in every cell of our models, in this many columns."""
-    result = succeed(
-        *("replicate", paper, "--small", "--table", table, "--limit", "2", "--json"),
-        *("--storage", f"sqlite:///{tmp_path}/small.db"),
-    )
+    options = ("--small", "--table", table, "--limit", "2", "--json", "--storage", f"sqlite:///{tmp_path}/small.db")
+    result = succeed("replicate", paper, *options)
     cells = [cell for cell in json.loads(result.stdout)["cells"] if cell["not_run"] != "no_counterpart"]
     assert [cell["detail"] for cell in cells if cell["recomputed"] is None] == []
     assert len({cell["published"]["column"] for cell in cells}) == n_columns

@@ -11,6 +11,7 @@ import pytest
 
 from auditor.models import weights
 from tests.support.cli_runner import succeed
+from tests.support.replicated_audits import list_missing
 
 pytestmark = [
     pytest.mark.slow,
@@ -43,12 +44,7 @@ def test_the_embedded_model_fills_the_tables_and_is_asked_once(paper: str, tmp_p
     weights.pull_weights("smollm2-135m")
     first, second = (run_small(paper, f"sqlite:///{tmp_path}/small.db") for _ in range(2))
     cells = [cell for cell in first["cells"] if cell["published"]["table"] in FILLED[paper]]
-    missing = [
-        (cell["published"]["table"], cell["published"]["row"], cell["published"]["column"], cell["detail"])
-        for cell in cells
-        if cell["recomputed"] is None and cell["not_run"] not in ALLOWED
-    ]
-    assert missing == []
+    assert list_missing(cells, FILLED[paper], ALLOWED) == []
     assert {cell["published"]["table"] for cell in cells if cell["recomputed"]} == set(FILLED[paper])
     assert second["cells"] == first["cells"]
     assert "Asking models" not in second["messages"]

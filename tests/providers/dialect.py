@@ -42,14 +42,17 @@ class Rule:
     Attributes:
         name: what is refused.
         find: what breaks the rule in a body, such as the parameter's name; None (or False) if nothing does.
-        refusal: the provider's response for it.
+        refusal: the provider's response for it, or a function that makes it of what `find` has found.
         example: changes to the dialect's `valid_body` that break this rule and no other; see `changed`.
     """
 
     name: str
     find: Callable[[Body], Any]
-    refusal: Callable[[Any], Reply]
+    refusal: Reply | Callable[[Any], Reply]
     example: Mapping[str, Any]
+
+    def refuse(self, broken: Any) -> Reply:
+        return self.refusal if isinstance(self.refusal, Reply) else self.refusal(broken)
 
 
 @dataclass(frozen=True)
@@ -187,7 +190,7 @@ class Dialect:
         """The response to a body that the provider refuses; None if it takes it."""
         for rule in self.rules:
             if broken := rule.find(body):
-                return rule.refusal(broken)
+                return rule.refuse(broken)
         return None
 
     def model_ids(self) -> frozenset[str]:

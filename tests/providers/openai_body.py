@@ -50,6 +50,11 @@ class OpenAIDialect(Dialect):
     finish_cut_off: ClassVar[str] = "length"
     thinking_message: ClassVar[Mapping[str, Any]] = {}
     """Fields of a message that ends while the model still thinks."""
+    message_fields: ClassVar[Body] = {}
+    choice_fields: ClassVar[Body] = {}
+    body_fields: ClassVar[Body] = {}
+    """What the provider adds to each message, choice and response."""
+    has_logprobs: ClassVar[bool] = False
     prompt_tokens: ClassVar[int] = 150
     completion_tokens: ClassVar[int] = 60
 
@@ -73,25 +78,22 @@ class OpenAIDialect(Dialect):
 
     def message(self, content: Content) -> dict[str, Any]:
         if content.tool is None:
-            return {"role": "assistant", "content": content.text}
+            return {"role": "assistant", "content": content.text, **self.message_fields}
         function = {"name": content.tool, "arguments": content.text}
         tool_call = {"id": "call_8Xz", "type": "function", "function": function}
-        return {"role": "assistant", "content": None, "tool_calls": [tool_call]}
+        return {"role": "assistant", "content": None, "tool_calls": [tool_call], **self.message_fields}
 
     def completion(self, content: Content, request: Request, *, is_cut_off: bool = False) -> Reply:
         finish = self.finish_cut_off if is_cut_off else "tool_calls" if content.tool else "stop"
         return Reply(body=self.completion_body(self.message(content), finish, request))
 
     def completion_body(self, message: dict[str, Any], finish: str, request: Request) -> dict[str, Any]:
-        """The response's body; a provider adds its own fields here."""
+        choice = {"index": 0, "message": message, "finish_reason": finish, **self.choice_fields}
         return {
-            "id": "chatcmpl-B9MHDbslfkBeAs8l4bebGdFOJ6PeG",
-            "object": "chat.completion",
-            "created": 1753920000,
-            "model": self.requested_model(request),
-            "choices": [{"index": 0, "message": message, "finish_reason": finish}],
-            "usage": self.usage(self.completion_tokens),
-        }
+            "id": "chatcmpl-B9MHDbslfkBeAs8l4bebGdFOJ6PeG", "object": "chat.completion", "created": 1753920000,
+            "model": self.requested_model(request), "choices": [choice], "usage": self.usage(self.completion_tokens),
+            **self.body_fields,
+        }  # fmt: skip
 
     def usage(self, completion_tokens: int, reasoning_tokens: int | None = None) -> dict[str, Any]:
         """Token counts; with the hidden reasoning as its own count if given."""
@@ -110,6 +112,9 @@ class OpenAIDialect(Dialect):
         message = {**self.message(Content("")), **self.thinking_message}
         body = self.completion_body(message, self.finish_cut_off, request)
         return Reply(body=body | {"usage": {**body["usage"], **self.usage(limit, limit)}})
+
+    def logprobs(self, request: Request) -> Reply:
+        return self.choice_logprobs(request) if self.has_logprobs else super().logprobs(request)
 
     def choice_logprobs(self, request: Request) -> Reply:
         """A response with the likeliest next tokens, in OpenAI's format."""

@@ -126,7 +126,7 @@ def test_each_rule_alone_refuses_its_example(provider: str, rule: Rule) -> None:
     refusal = dialect.validate(body)
     assert refusal is not None
     assert refusal.status >= 400
-    assert refusal.body == rule.refusal(rule.find(body)).body
+    assert refusal.body == rule.refuse(rule.find(body)).body
     assert without_rule(dialect, rule).validate(body) is None, "another rule refuses it too: this one proves nothing"
 
 

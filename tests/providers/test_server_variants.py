@@ -45,50 +45,44 @@ def needs_grammar(body: Body) -> bool:
 
 # sglang 0.5.23, sglang/srt/constrained/json_schema_validation.py: `--grammar-backend outlines`.
 OUTLINES = Rule(
-    "keywords that outlines would ignore",
-    ignored_keywords,
+    "keywords that outlines would ignore", ignored_keywords,
     lambda place: sglang_error(
         400,
         f"Failed to compile json grammar: JSON Schema at {place[0]} is not supported by outlines: keyword(s) "
         f"{place[1]} would be ignored or weakened",
     ),
     {},
-)
+)  # fmt: skip
 # sglang 0.5.23, sglang/srt/constrained/grammar_manager.py: `--grammar-backend none`.
 NO_GRAMMAR = Rule(
-    "a grammar to a server without one",
-    needs_grammar,
-    lambda _: sglang_error(
+    "a grammar to a server without one", needs_grammar,
+    sglang_error(
         400,
         "Grammar-based generation (json_schema, regex, ebnf, structural_tag) is not supported when the server is "
         "launched with --grammar-backend none",
     ),
     {"response_format": REMOVED, "tools": [TOOL], "tool_choice": "required"},
-)
+)  # fmt: skip
 # github.com/ikawrakow/ik_llama.cpp/issues/778; llama.cpp itself answered so until pull request 9527 (2024).
 NO_SCHEMA_FORM = Rule(
-    "the schema form",
-    lambda body: schema(body) is not None,
-    lambda _: llama_cpp_error(
-        500, 'response_format type must be one of "text" or "json_object", but got: json_schema', "server_error"
+    "the schema form", lambda body: schema(body) is not None,
+    llama_cpp_error(
+        500, 'response_format type must be one of "text" or "json_object", but got: json_schema', "server_error",
     ),
     {},
-)
+)  # fmt: skip
 # The words are measured (vLLM 0.32.0 with the backend xgrammar alone) and name no keyword; that xgrammar of early 2025
 # knew no bounds is in github.com/vllm-project/vllm/issues/12131.
 NO_BOUNDS = Rule(
     "bounds to an old xgrammar",
     lambda body: bool(schema_keywords(schema(body)) & {"minimum", "maximum", "minLength", "maxLength"}),
-    lambda _: vllm_error(400, "The provided JSON schema contains features not supported by xgrammar."),
-    {},
-)
+    vllm_error(400, "The provided JSON schema contains features not supported by xgrammar."), {},
+)  # fmt: skip
 # Measured with vLLM 0.32.0 and `--max-model-len 1024`: only more tokens than the whole context are refused.
 VLLM_CONTEXT = Rule(
-    "more tokens than vLLM's context",
-    lambda body: (body.get("max_tokens") or 0) > 4096 and body["max_tokens"],
-    lambda n: too_many_tokens(n, 4096),
-    {"max_tokens": 4500},
-)
+    "more tokens than vLLM's context", lambda body: (body.get("max_tokens") or 0) > 4096 and body["max_tokens"],
+    lambda n: too_many_tokens(n, 4096), {"max_tokens": 4500},
+)  # fmt: skip
 # Before that: github.com/vllm-project/vllm/issues/42474; the parameter is that of vllm/renderers/params.py.
 OLD_VLLM_CONTEXT = Rule(
     "more tokens than an older vLLM's context",

@@ -45,6 +45,15 @@ def with_models(audit: AuditConfig, **changes: Any) -> AuditConfig:
     return audit.model_copy(update={"models": [model.model_copy(update=changes) for model in audit.models]})
 
 
+def scripted_tables(url: str, *names: str, table: str = "models") -> str:
+    """The `[[models]]` of a configuration file with scripted models of these names."""
+    key = f"os.environ/{KEY_VARIABLE}"
+    return "".join(
+        f'[[{table}]]\nname = "{name}"\nmodel = "openai/{name}"\napi_base = "{url}"\napi_key = "{key}"\n'
+        for name in names
+    )
+
+
 def semantic_audit(url: str, models: int = 2, **settings: Any) -> AuditConfig:
     """An audit of scripted models with settings of the probe `semantic` alone."""
     data = config(url, models).model_dump(mode="json", exclude={"survey", "judges"}, exclude_unset=True)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from auditor.config import AuditConfig, Price
 from auditor.reports.data.audit_status import load_audit_status
@@ -10,9 +14,10 @@ from auditor.reports.data.report_schema import Report
 from auditor.run import run_audit
 from auditor.storage import audits
 from auditor.storage.database import open_database
-from tests.support.audit_configs import config, with_models
+from tests.support.audit_configs import KEY_VARIABLE, config, with_models
 from tests.support.fake_server import FakeServer
 from tests.support.fake_vertex import BUCKET, FakeVertex
+from tests.support.google_machine import google_machine
 from tests.support.killed_runs import run_until
 from tests.support.notices import NoticeRecorder
 
@@ -28,6 +33,14 @@ PRICE = Price(input=10.0, output=100.0)
 
 class BatchServer(FakeServer):
     batches: FakeVertex
+
+
+@pytest.fixture
+def google(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """Credentials of a Google machine, which the scripted server may have."""
+    monkeypatch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1,GOOGLE_CREDENTIALS@127.0.0.1")
+    with google_machine(monkeypatch, tmp_path, lambda: "ya29.token"):
+        yield
 
 
 def small(server: FakeServer, provider: str = "openai", **changes: Any) -> AuditConfig:

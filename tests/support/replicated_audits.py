@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,19 @@ from tests.support.fixed_address import word_encoder
 MODELS = ("knows-every-culture", "western-everywhere", "inconsistent")
 N_CELLS = 48
 STORED_NAME = f"simulated-rep-evalmoraal-{{survey}}-limit-{N_CELLS}"
+
+
+def place_of(cell: dict[str, Any]) -> tuple[str, str, str]:
+    """Table, row and column of the published figure of a cell in JSON."""
+    return cell["published"]["table"], cell["published"]["row"], cell["published"]["column"]
+
+
+def list_missing(
+    cells: Iterable[dict[str, Any]], tables: Collection[str], allowed: Collection[str]
+) -> list[tuple[str, ...]]:
+    """Places and details of the cells of these tables that have no figure of ours, for a reason that is not allowed."""
+    missing = [cell for cell in cells if cell["recomputed"] is None and cell["not_run"] not in allowed]
+    return [(*place_of(cell), cell["detail"]) for cell in missing if cell["published"]["table"] in tables]
 
 
 def write_models(path: Path, names: tuple[str, ...]) -> Path:
@@ -52,12 +66,8 @@ class Experiment:
         return {survey: STORED_NAME.format(survey=survey.lower()) for survey in ("WVS", "PEW")}
 
     def value(self, table: str, row: str, column: str, detail: str) -> float:
-        [cell] = [
-            cell
-            for cell in self.output["cells"]
-            if (cell["published"]["table"], cell["published"]["row"], cell["published"]["column"], cell["detail"])
-            == (table, row, column, detail)
-        ]
+        place = (table, row, column, detail)
+        [cell] = [cell for cell in self.output["cells"] if (*place_of(cell), cell["detail"]) == place]
         assert cell["recomputed"] is not None, cell
         if cell["published"]["value"] is None:
             assert cell["difference"] is None

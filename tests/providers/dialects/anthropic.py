@@ -104,12 +104,12 @@ class Anthropic(Dialect):
     rules: tuple[Rule, ...] = (
         Rule(
             "the version's header is missing", lambda fields: fields["anthropic-version"] != "2023-06-01",
-            lambda _: invalid("anthropic-version: header is required"), {"anthropic-version": None},
+            invalid("anthropic-version: header is required"), {"anthropic-version": None},
         ),
         Rule(
             "a beta field without the beta's header",
             lambda fields: "output_format" in fields and "structured-outputs-" not in (fields["anthropic-beta"] or ""),
-            lambda _: invalid("output_format: Extra inputs are not permitted"), {"anthropic-beta": None},
+            invalid("output_format: Extra inputs are not permitted"), {"anthropic-beta": None},
         ),
         Rule(
             "a field that does not exist",
@@ -118,7 +118,7 @@ class Anthropic(Dialect):
         ),
         Rule(
             "max_tokens is missing", lambda body: "max_tokens" not in body,
-            lambda _: invalid("max_tokens: Field required"), {"max_tokens": REMOVED},
+            invalid("max_tokens: Field required"), {"max_tokens": REMOVED},
         ),
         Rule(
             "more tokens than the model can write",
@@ -132,7 +132,7 @@ class Anthropic(Dialect):
         Rule(
             "a system message among the messages",
             lambda body: any(message["role"] == "system" for message in body["messages"]),
-            lambda _: invalid(
+            invalid(
                 'messages: Unexpected role "system". The Messages API accepts a top-level `system` parameter, not '
                 '"system" as an input message role.'
             ),
@@ -140,31 +140,30 @@ class Anthropic(Dialect):
         ),
         Rule(
             "a temperature above 1", lambda body: (body.get("temperature") or 0) > 1,
-            lambda _: invalid("temperature: Input should be less than or equal to 1"), {"temperature": 1.5},
+            invalid("temperature: Input should be less than or equal to 1"), {"temperature": 1.5},
         ),
         Rule(
             "a temperature to a model that has none",
             lambda body: str(body["model"]).startswith("claude-opus-4-7") and "temperature" in body,
-            lambda _: invalid("`temperature` is deprecated for this model."), {"model": "claude-opus-4-7"},
+            invalid("`temperature` is deprecated for this model."), {"model": "claude-opus-4-7"},
         ),
         Rule(
-            "a temperature while thinking",
-            lambda body: budget(body) and body.get("temperature", 1) != 1,
-            lambda _: invalid(
+            "a temperature while thinking", lambda body: budget(body) and body.get("temperature", 1) != 1,
+            invalid(
                 "`temperature` may only be set to 1 when thinking is enabled. Please consult our documentation at "
-                "https://docs.claude.com/en/docs/build-with-claude/extended-thinking"
+                "https://docs.claude.com/en/docs/build-with-claude/extended-thinking",
             ),
             {"thinking": {"type": "enabled", "budget_tokens": 1024}, "max_tokens": 2000},
         ),
         Rule(
             "no room beside the budget for thinking", lambda body: budget(body) >= body.get("max_tokens", 1),
-            lambda _: invalid("`max_tokens` must be greater than `thinking.budget_tokens`."),
+            invalid("`max_tokens` must be greater than `thinking.budget_tokens`."),
             {"thinking": {"type": "enabled", "budget_tokens": 1024}, "temperature": REMOVED},
         ),
         Rule(
             "a forced tool while thinking",
             lambda body: is_thinking(body) and (body.get("tool_choice") or {}).get("type") in ("tool", "any"),
-            lambda _: invalid("Thinking may not be enabled when tool_choice forces tool use."),
+            invalid("Thinking may not be enabled when tool_choice forces tool use."),
             {
                 "model": "claude-opus-4-7", "temperature": REMOVED, "thinking": {"type": "adaptive"},
                 "tool_choice": {"type": "tool", "name": "Reply"},

@@ -92,7 +92,7 @@ class Bedrock(Dialect):
         Rule(
             "a conversation that the user does not begin",
             lambda body: not body.get("messages") or body["messages"][0]["role"] != "user",
-            lambda _: invalid(
+            invalid(
                 "A conversation must start with a user message. Try again with a conversation that starts with a user "
                 "message."
             ),
@@ -108,30 +108,28 @@ class Bedrock(Dialect):
         ),
         Rule(
             "a limit of no tokens", lambda body: inference(body).get("maxTokens", 1) < 1,
-            lambda _: constraint(0, "inferenceConfig.maxTokens", "Member must have value greater than or equal to 1"),
+            constraint(0, "inferenceConfig.maxTokens", "Member must have value greater than or equal to 1"),
             {"inferenceConfig": {"maxTokens": 0}},
         ),
         Rule(
             "more tokens than the model can write",
             lambda body: inference(body).get("maxTokens", 1) > MAX_OUTPUT_TOKENS,
-            lambda _: invalid(
+            invalid(
                 f"The maximum tokens you requested exceeds the model limit of {MAX_OUTPUT_TOKENS}. Try again with a "
                 f"maximum tokens value that is lower than {MAX_OUTPUT_TOKENS}."
             ),
             {"inferenceConfig": {"maxTokens": 100_000}},
         ),
         Rule(
-            "temperature and topP at once",
-            lambda body: {"temperature", "topP"} <= inference(body).keys(),
-            lambda _: invalid(
+            "temperature and topP at once", lambda body: {"temperature", "topP"} <= inference(body).keys(),
+            invalid(
                 "The model returned the following errors: `temperature` and `top_p` cannot both be specified for this "
-                "model. Please use only one."
+                "model. Please use only one.",
             ),
             {"inferenceConfig": {"topP": 0.9}},
         ),
         Rule(
-            "a schema that the model does not support",
-            lambda body: refused_keywords(output_schema(body)),
+            "a schema that the model does not support", lambda body: refused_keywords(output_schema(body)),
             lambda reason: invalid(f"The model returned the following errors: output_config.format.schema: {reason}"),
             {
                 "outputConfig": {
@@ -157,7 +155,7 @@ class Bedrock(Dialect):
         ),
         Rule(
             "tools to a model without them", lambda fields: fields["modelId"] == DEEPSEEK and tool_specs(fields),
-            lambda _: invalid("This model doesn't support tool use."),
+            invalid("This model doesn't support tool use."),
             {"modelId": DEEPSEEK, "toolConfig": {"tools": [{"toolSpec": {"name": "reply", "inputSchema": {}}}]}},
         ),
     )  # fmt: skip

@@ -41,33 +41,26 @@ def json_schema(body: Body) -> dict[str, Any] | None:
 
 
 NO_MODEL = Rule(
-    "a body without a model",
-    lambda body: "model" not in body,
-    lambda _: error(400, "a model parameter is required for this endpoint."),
-    {"model": REMOVED},
-)
+    "a body without a model", lambda body: "model" not in body,
+    error(400, "a model parameter is required for this endpoint."), {"model": REMOVED},
+)  # fmt: skip
 TEMPERATURE = Rule(
-    "a temperature above 1",
-    lambda body: is_out_of_range(body.get("temperature"), 0, 1),
-    lambda _: error(400, "invalid request: temperature must be between 0 and 1.0 inclusive."),
-    {"temperature": 1.5},
-)
+    "a temperature above 1", lambda body: is_out_of_range(body.get("temperature"), 0, 1),
+    error(400, "invalid request: temperature must be between 0 and 1.0 inclusive."), {"temperature": 1.5},
+)  # fmt: skip
 NEGATIVE_LIMIT = Rule(
-    "a negative token limit",
-    lambda body: body.get("max_tokens", 0) < 0,
-    lambda _: error(400, "invalid request: max_tokens cannot be less than 0."),
-    {"max_tokens": -1},
-)
+    "a negative token limit", lambda body: body.get("max_tokens", 0) < 0,
+    error(400, "invalid request: max_tokens cannot be less than 0."), {"max_tokens": -1},
+)  # fmt: skip
 TOKEN_LIMIT = Rule(
-    "more tokens than the model can write",
-    lambda body: max(0, body.get("max_tokens", 0) - MAX_OUTPUT_TOKENS),
+    "more tokens than the model can write", lambda body: max(0, body.get("max_tokens", 0) - MAX_OUTPUT_TOKENS),
     lambda excess: error(
         400,
         f"too many tokens: max tokens must be less than or equal to {MAX_OUTPUT_TOKENS}, the maximum output for this "
         f"model - received {MAX_OUTPUT_TOKENS + excess}.",
     ),
     {"max_tokens": MAX_OUTPUT_TOKENS + 1},
-)
+)  # fmt: skip
 SAFETY_MODE = Rule(
     "a safety mode that does not exist",
     lambda body: body["safety_mode"] if body.get("safety_mode", "OFF") not in SAFETY_MODES else None,
@@ -86,15 +79,14 @@ STOP_SEQUENCES = Rule(
     {"stop_sequences": ["A", "B", "C", "D", "E", "F"]},
 )
 PENALTIES = Rule(
-    "both penalties",
-    lambda body: body.get("frequency_penalty") and body.get("presence_penalty"),
-    lambda _: error(400, "invalid request: cannot specify both frequency_penalty and presence_penalty."),
+    "both penalties", lambda body: body.get("frequency_penalty") and body.get("presence_penalty"),
+    error(400, "invalid request: cannot specify both frequency_penalty and presence_penalty."),
     {"frequency_penalty": 0.1, "presence_penalty": 0.1},
-)
+)  # fmt: skip
 SCHEMA_TYPE = Rule(
     "a response format in OpenAI's form",
     lambda body: json_schema(body) is not None and "type" not in (json_schema(body) or {}),
-    lambda _: error(
+    error(
         400,
         "invalid request: response_format validation: invalid 'json_schema' provided: missing required field 'type'",
     ),

@@ -14,7 +14,7 @@ github.com/browserbase/stagehand/issues/1204 (the word JSON), github.com/deepsee
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, ClassVar
 
 from tests.providers.bodies import Body, is_out_of_range
 from tests.providers.dialect import Content, Rule
@@ -44,49 +44,39 @@ def response_format_type(body: Body) -> str | None:
 
 
 RESPONSE_FORMAT = Rule(
-    "a response format with a schema",
-    lambda body: response_format_type(body) not in (None, "text", "json_object"),
-    lambda _: error(400, "This response_format type is unavailable now"),
+    "a response format with a schema", lambda body: response_format_type(body) not in (None, "text", "json_object"),
+    error(400, "This response_format type is unavailable now"),
     {"response_format": {"type": "json_schema", "json_schema": {"name": "Reply", "schema": {"type": "object"}}}},
-)
+)  # fmt: skip
 JSON_WORD = Rule(
     "JSON mode without the word JSON",
     lambda body: response_format_type(body) == "json_object" and "json" not in str(body["messages"]).lower(),
-    lambda _: error(
-        400, "Prompt must contain the word 'json' in some form to use 'response_format' of type 'json_object'."
-    ),
+    error(400, "Prompt must contain the word 'json' in some form to use 'response_format' of type 'json_object'."),
     {"messages": [{"role": "user", "content": "Is it right?"}]},
 )
 TEMPERATURE_RANGE = Rule(
-    "a temperature above 2",
-    lambda body: is_out_of_range(body.get("temperature"), 0, 2),
-    lambda _: error(400, "Invalid temperature value, the valid range of temperature is [0, 2]"),
-    {"temperature": 2.5},
-)
+    "a temperature above 2", lambda body: is_out_of_range(body.get("temperature"), 0, 2),
+    error(400, "Invalid temperature value, the valid range of temperature is [0, 2]"), {"temperature": 2.5},
+)  # fmt: skip
 MAX_TOKENS_RANGE = Rule(
-    "more tokens than the model can write",
-    lambda body: is_out_of_range(body.get("max_tokens"), 1, MAX_OUTPUT_TOKENS),
-    lambda _: error(400, f"Invalid max_tokens value, the valid range of max_tokens is [1, {MAX_OUTPUT_TOKENS}]"),
+    "more tokens than the model can write", lambda body: is_out_of_range(body.get("max_tokens"), 1, MAX_OUTPUT_TOKENS),
+    error(400, f"Invalid max_tokens value, the valid range of max_tokens is [1, {MAX_OUTPUT_TOKENS}]"),
     {"max_tokens": MAX_OUTPUT_TOKENS + 1},
-)
+)  # fmt: skip
 LOGPROBS_PAIR = Rule(
-    "top_logprobs without logprobs",
-    lambda body: "top_logprobs" in body and not body.get("logprobs"),
-    lambda _: error(
-        400, "Invalid top_logprobs and logprobs value, logprobs must be set to true if top_logprobs is used."
-    ),
+    "top_logprobs without logprobs", lambda body: "top_logprobs" in body and not body.get("logprobs"),
+    error(400, "Invalid top_logprobs and logprobs value, logprobs must be set to true if top_logprobs is used."),
     {"top_logprobs": 5},
-)
+)  # fmt: skip
 TOP_LOGPROBS_RANGE = Rule(
-    "more than 20 top_logprobs",
-    lambda body: is_out_of_range(body.get("top_logprobs"), 0, 20),
-    lambda _: error(400, "Invalid top_logprobs value, the valid range of top_logprobs is [0, 20]."),
+    "more than 20 top_logprobs", lambda body: is_out_of_range(body.get("top_logprobs"), 0, 20),
+    error(400, "Invalid top_logprobs value, the valid range of top_logprobs is [0, 20]."),
     {"logprobs": True, "top_logprobs": 21},
-)
+)  # fmt: skip
 FORCED_TOOL = Rule(
     "a tool that must be called, while the model thinks",
     lambda body: is_thinking(body) and body.get("tool_choice") not in (None, "auto", "none"),
-    lambda _: error(400, "Thinking mode does not support this tool_choice"),
+    error(400, "Thinking mode does not support this tool_choice"),
     {"tool_choice": {"type": "function", "function": {"name": "Reply"}}},
 )
 EFFORT = Rule(
@@ -105,7 +95,7 @@ PASSED_BACK_THOUGHTS = Rule(
         is_thinking(body)
         and any("tool_calls" in message and not message.get("reasoning_content") for message in body["messages"])
     ),
-    lambda _: error(400, "The `reasoning_content` in the thinking mode must be passed back to the API."),
+    error(400, "The `reasoning_content` in the thinking mode must be passed back to the API."),
     {
         "messages": [
             {"role": "user", "content": "Answer in JSON."},
@@ -133,6 +123,9 @@ class DeepSeek(OpenAIDialect):
     key_variable = "DEEPSEEK_API_KEY"
     url = "https://api.deepseek.com/beta/chat/completions"
     valid_body = VALID_BODY
+    message_fields: ClassVar[Body] = {"reasoning_content": THOUGHTS}
+    choice_fields: ClassVar[Body] = {"logprobs": None}
+    body_fields: ClassVar[Body] = {"system_fingerprint": "fp_8b330d02d0_prod0820_fp8_kvcache_20260402"}
     rules = (
         RESPONSE_FORMAT, JSON_WORD, TEMPERATURE_RANGE, MAX_TOKENS_RANGE, LOGPROBS_PAIR, TOP_LOGPROBS_RANGE, FORCED_TOOL,
         EFFORT, PASSED_BACK_THOUGHTS,
@@ -141,14 +134,6 @@ class DeepSeek(OpenAIDialect):
         "choices.0.message.reasoning_content", "system_fingerprint", "usage.completion_tokens_details.reasoning_tokens",
         "usage.prompt_cache_hit_tokens", "usage.prompt_cache_miss_tokens",
     )  # fmt: skip
-
-    def message(self, content: Content) -> dict[str, Any]:
-        return {**super().message(content), "reasoning_content": THOUGHTS}
-
-    def completion_body(self, message: dict[str, Any], finish: str, request: Request) -> dict[str, Any]:
-        body = super().completion_body(message, finish, request)
-        body["choices"][0]["logprobs"] = None
-        return {**body, "system_fingerprint": "fp_8b330d02d0_prod0820_fp8_kvcache_20260402"}
 
     def usage(self, completion_tokens: int, reasoning_tokens: int | None = None) -> dict[str, Any]:
         return {

@@ -54,11 +54,9 @@ def both(first: str, second: str, example: Body) -> Rule:
     """A rule for two parameters that exclude each other."""
     find: Callable[[Body], Any] = lambda body: body.get(first) is not None and body.get(second) is not None  # noqa: E731
     return Rule(
-        f"{first} and {second} together",
-        find,
-        lambda _: error(400, f"Only one of '{first}' and '{second}' can be specified"),
+        f"{first} and {second} together", find, error(400, f"Only one of '{first}' and '{second}' can be specified"),
         example,
-    )
+    )  # fmt: skip
 
 
 UNKNOWN_PARAMETER = Rule(
@@ -83,6 +81,7 @@ class FireworksAI(OpenAIDialect):
     key_variable = "FIREWORKS_API_KEY"
     url = "https://api.fireworks.ai/inference/v1/chat/completions"
     valid_body = VALID_BODY
+    has_logprobs = True
     rules = (
         UNKNOWN_PARAMETER,
         out_of_range("temperature", 0, 2, {"temperature": 2.5}),
@@ -123,9 +122,6 @@ class FireworksAI(OpenAIDialect):
         body = {"error": "Too Many Requests", "message": f"You have exceeded your usage limits. {offer}"}
         limits = {"x-ratelimit-limit-requests": "600", "x-ratelimit-remaining-requests": "0"}
         return Reply(429, body, {**limits, "x-ratelimit-over-limit": "yes"})
-
-    def logprobs(self, request: Request) -> Reply:
-        return self.choice_logprobs(request)
 
 
 DIALECT = FireworksAI()

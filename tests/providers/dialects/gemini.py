@@ -87,38 +87,31 @@ VALID_BODY: Body = {
                                                 "required": ["answer"]}},
 }  # fmt: skip
 UNKNOWN_FIELD = Rule(
-    "a field that does not exist",
-    unknown_field,
+    "a field that does not exist", unknown_field,
     lambda place: invalid(f"Invalid JSON payload received. Unknown name {place}: Cannot find field."),
     {"generationConfig": {"max_tokens": 400}},
-)
+)  # fmt: skip
 MISSING_CONTENTS = Rule(
-    "contents are missing",
-    lambda body: not body.get("contents"),
-    lambda _: invalid("* GenerateContentRequest.contents: contents is not specified\n"),
-    {"contents": REMOVED},
-)
+    "contents are missing", lambda body: not body.get("contents"),
+    invalid("* GenerateContentRequest.contents: contents is not specified\n"), {"contents": REMOVED},
+)  # fmt: skip
 TEMPERATURE_RANGE = Rule(
-    "a temperature above 2",
-    lambda body: not 0 <= (generation(body).get("temperature") or 0) <= 2,
-    lambda _: invalid(
-        "* GenerateContentRequest.generation_config.temperature: temperature must be in the range [0.0, 2.0].\n"
-    ),
+    "a temperature above 2", lambda body: not 0 <= (generation(body).get("temperature") or 0) <= 2,
+    invalid("* GenerateContentRequest.generation_config.temperature: temperature must be in the range [0.0, 2.0].\n"),
     {"generationConfig": {"temperature": 2.5}},
-)
+)  # fmt: skip
 OUTPUT_LIMIT = Rule(
-    "more tokens than the model can write",
-    too_large,
+    "more tokens than the model can write", too_large,
     lambda limit: invalid(
         f"Unable to submit request because it has a maxOutputTokens value of {limit} but the supported range is from 1 "
-        f"(inclusive) to {MAX_OUTPUT_TOKENS + 1} (exclusive). Update the value and try again."
+        f"(inclusive) to {MAX_OUTPUT_TOKENS + 1} (exclusive). Update the value and try again.",
     ),
     {"generationConfig": {"maxOutputTokens": 100_000}},
-)
+)  # fmt: skip
 MIME_TYPE = Rule(
     "a media type that is not offered",
     lambda body: generation(body).get("responseMimeType", "text/plain") not in MIME_TYPES,
-    lambda _: invalid(
+    invalid(
         "* GenerateContentRequest.generation_config.response_mime_type: allowed mimetypes are `text/plain`, "
         "`application/json`, `application/xml`, `application/yaml` and `text/x.enum`.\n"
     ),
@@ -133,7 +126,7 @@ SEED_TYPE = Rule(
 TOOLS_WITH_JSON = Rule(
     "tools and JSON at once",
     lambda body: body.get("tools") and generation(body).get("responseMimeType") == "application/json",
-    lambda _: invalid("Function calling with a response mime type: 'application/json' is unsupported"),
+    invalid("Function calling with a response mime type: 'application/json' is unsupported"),
     {"tools": [{"functionDeclarations": [{"name": "Reply"}]}]},
 )
 
@@ -153,7 +146,7 @@ class Gemini(Dialect):
         UNKNOWN_FIELD, MISSING_CONTENTS, TEMPERATURE_RANGE, OUTPUT_LIMIT, MIME_TYPE, SEED_TYPE, TOOLS_WITH_JSON,
         Rule("log-probabilities, which the models of 2.5 do not give here",
              lambda body: generation(body).get("responseLogprobs"),
-             lambda _: invalid("Logprobs is not enabled for models/gemini-2.5-flash"),
+             invalid("Logprobs is not enabled for models/gemini-2.5-flash"),
              {"generationConfig": {"responseLogprobs": True, "logprobs": 5}}),
     )  # fmt: skip
     extra_fields = (

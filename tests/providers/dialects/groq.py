@@ -16,7 +16,7 @@ here: litellm cannot read that.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from auditor.domain import AnswerForm
 from tests.providers.bodies import REMOVED, Body, schema_keywords, words
@@ -74,21 +74,17 @@ def generation_failed(failed_generation: str) -> Reply:
 
 
 UNKNOWN_PARAMETER = Rule(
-    "a parameter that does not exist",
-    lambda body: next((name for name in body if name not in PARAMETERS), None),
-    lambda name: error(400, f"property '{name}' is unsupported"),
-    {"top_k": 40},
-)
+    "a parameter that does not exist", lambda body: next((name for name in body if name not in PARAMETERS), None),
+    lambda name: error(400, f"property '{name}' is unsupported"), {"top_k": 40},
+)  # fmt: skip
 LOGPROBS = Rule(
-    "log-probabilities",
-    lambda body: bool(body.get("logprobs")),
-    lambda _: error(400, "`logprobs` is not supported with this model", "logprobs"),
-    {"logprobs": True},
-)
+    "log-probabilities", lambda body: bool(body.get("logprobs")),
+    error(400, "`logprobs` is not supported with this model", "logprobs"), {"logprobs": True},
+)  # fmt: skip
 SCHEMA_MODEL = Rule(
     "a schema to a model without structured outputs",
     lambda body: json_schema(body) is not None and body["model"] not in SCHEMA_MODELS,
-    lambda _: error(
+    error(
         400,
         "This model does not support response format `json_schema`. See supported models at "
         "https://console.groq.com/docs/structured-outputs#supported-models",
@@ -99,29 +95,25 @@ SCHEMA_MODEL = Rule(
 NO_SCHEMA = Rule(
     "a response format that lacks its schema",
     lambda body: json_schema(body) is not None and not (json_schema(body) or {}).get("schema"),
-    lambda _: error(400, "code=400, message=json schema is required, type=invalid_request_error", "response_format"),
+    error(400, "code=400, message=json schema is required, type=invalid_request_error", "response_format"),
     {"response_format": {"json_schema": {"schema": REMOVED, "strict": False}}},
 )
 SCHEMA_KEYWORD = Rule(
-    "a keyword that schemas may not have",
-    refused_keyword,
+    "a keyword that schemas may not have", refused_keyword,
     lambda place: error(
-        400, f"invalid schema for response format: response_format/json_schema/{place[0]}: {place[1]} is not supported"
+        400, f"invalid schema for response format: response_format/json_schema/{place[0]}: {place[1]} is not supported",
     ),
     {"response_format": {"json_schema": {"schema": {"properties": {"answer": {"type": "array", "minItems": 1}}}}}},
-)
+)  # fmt: skip
 OPEN_OBJECT = Rule(
-    "a strict schema that allows additional properties",
-    is_open,
-    lambda _: error(
-        400, "invalid schema for response format: response_format/json_schema: additionalProperties must be false"
-    ),
+    "a strict schema that allows additional properties", is_open,
+    error(400, "invalid schema for response format: response_format/json_schema: additionalProperties must be false"),
     {"response_format": {"json_schema": {"schema": {"additionalProperties": REMOVED}}}},
-)
+)  # fmt: skip
 TOKEN_LIMIT = Rule(
     "more tokens than the model can write",
     lambda body: max(body.get("max_completion_tokens") or 0, body.get("max_tokens") or 0) > MAX_OUTPUT_TOKENS,
-    lambda _: error(
+    error(
         400,
         f"`max_completion_tokens` must be less than or equal to `{MAX_OUTPUT_TOKENS}`, the maximum value for "
         "`max_completion_tokens` is less than the `context_window` for this model",
@@ -163,6 +155,8 @@ class Groq(OpenAIDialect):
     key_variable = "GROQ_API_KEY"
     url = "https://api.groq.com/openai/v1/chat/completions"
     valid_body = VALID_BODY
+    message_fields: ClassVar[Body] = {"reasoning": THOUGHTS}
+    choice_fields: ClassVar[Body] = {"logprobs": None}
     rules = (
         UNKNOWN_PARAMETER, LOGPROBS, SCHEMA_MODEL, NO_SCHEMA, SCHEMA_KEYWORD, OPEN_OBJECT, TOKEN_LIMIT,
         MESSAGE_PROPERTY,
@@ -172,12 +166,8 @@ class Groq(OpenAIDialect):
         "usage_breakdown", "x_groq.id", "x_groq.seed",
     )  # fmt: skip
 
-    def message(self, content: Content) -> dict[str, Any]:
-        return {**super().message(content), "reasoning": THOUGHTS}
-
     def completion_body(self, message: dict[str, Any], finish: str, request: Request) -> dict[str, Any]:
         body = super().completion_body(message, finish, request)
-        body["choices"][0]["logprobs"] = None
         groq_fields = {"id": "req_01kcc49fcmepkrcn3n4evqvh7v", "seed": request.body.get("seed", 512468548)}
         return {**body, "system_fingerprint": "fp_029931c09b", "usage_breakdown": None, "x_groq": groq_fields}
 

@@ -11,7 +11,7 @@ completions and responses, and no text completions; its 404 is plain text.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from tests.providers.bodies import REMOVED, Body
 from tests.providers.dialect import Content, Rule
@@ -60,17 +60,21 @@ class HuggingFaceRouter(OpenAIDialect):
     url = "https://router.huggingface.co/v1/chat/completions"
     completions_url = "https://router.huggingface.co/v1/completions"
     valid_body = VALID_BODY
+    choice_fields: ClassVar[Body] = {"logprobs": None}
+    body_fields: ClassVar[Body] = {
+        "model": "llama-3.3-70b-versatile",  # the provider's name for it
+        "system_fingerprint": "fp_3f3b593e33", "x_groq": {"id": "req_01kcc49fcmepkrcn3n4evqvh7v"},
+    }  # fmt: skip
     extra_fields = ("system_fingerprint", "usage.queue_time", "usage.completion_time", "x_groq.id")
     rules = (
         Rule(
             "messages are missing", lambda body: "prompt" not in body and not body.get("messages"),
-            lambda _: groq_error("'messages' : minimum number of items is 1"),
-            {"messages": REMOVED, "response_format": REMOVED},
+            groq_error("'messages' : minimum number of items is 1"), {"messages": REMOVED, "response_format": REMOVED},
         ),
         Rule(
             "a JSON schema for a model without structured outputs",
             lambda body: is_at_groq(body) and response_format(body) == "json_schema",
-            lambda _: groq_error(
+            groq_error(
                 "This model does not support response format `json_schema`. See supported models at "
                 "https://console.groq.com/docs/structured-outputs#supported-models",
                 "response_format",
@@ -84,7 +88,7 @@ class HuggingFaceRouter(OpenAIDialect):
                 and response_format(body) == "json_object"
                 and "json" not in str(body.get("messages")).lower()
             ),
-            lambda _: groq_error(
+            groq_error(
                 "'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'.",
                 "messages",
             ),
@@ -92,16 +96,16 @@ class HuggingFaceRouter(OpenAIDialect):
         ),
         Rule(
             "log-probabilities", lambda body: is_at_groq(body) and "prompt" not in body and body.get("logprobs"),
-            lambda _: groq_error("`logprobs` is not supported with this model", "logprobs"), {"logprobs": True},
+            groq_error("`logprobs` is not supported with this model", "logprobs"), {"logprobs": True},
         ),
         Rule(
             "more than one choice", lambda body: is_at_groq(body) and body.get("n", 1) > 1,
-            lambda _: groq_error("'n' : number must be at most 1", "n"), {"n": 2},
+            groq_error("'n' : number must be at most 1", "n"), {"n": 2},
         ),
         Rule(
             "more tokens than the model can write",
             lambda body: is_at_groq(body) and (body.get("max_tokens") or 0) > MAX_OUTPUT_TOKENS,
-            lambda _: groq_error(
+            groq_error(
                 f"`max_tokens` must be less than or equal to `{MAX_OUTPUT_TOKENS}`, the maximum value for `max_tokens` "
                 "is less than the `context_window` for this model",
                 "max_tokens",
@@ -109,12 +113,6 @@ class HuggingFaceRouter(OpenAIDialect):
             {"max_tokens": 40000},
         ),
     )  # fmt: skip
-
-    def completion_body(self, message: dict[str, Any], finish: str, request: Request) -> dict[str, Any]:
-        body = super().completion_body(message, finish, request)
-        body["choices"][0]["logprobs"] = None
-        body["model"] = "llama-3.3-70b-versatile"  # the provider's name for it
-        return {**body, "system_fingerprint": "fp_3f3b593e33", "x_groq": {"id": "req_01kcc49fcmepkrcn3n4evqvh7v"}}
 
     def usage(self, completion_tokens: int, reasoning_tokens: int | None = None) -> dict[str, Any]:
         times = {"queue_time": 0.07, "prompt_time": 0.005, "completion_time": 0.29, "total_time": 0.295}

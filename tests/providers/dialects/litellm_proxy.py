@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from tests.providers.bodies import REMOVED, Body
-from tests.providers.dialect import Content, Rule
+from tests.providers.dialect import Rule
 from tests.providers.dialects.openai import (
     JSON_WORD,
     OPEN_OBJECT,
@@ -50,7 +50,7 @@ def passed_on(rule: Rule) -> Rule:
         return rule.find({name: value for name, value in body.items() if name not in PROXY_PARAMETERS})
 
     def refusal(broken: Any) -> Reply:
-        original = rule.refusal(broken)
+        original = rule.refuse(broken)
         words, param = original.body["error"]["message"], original.body["error"]["param"]
         return error(original.status, failed(f"litellm.BadRequestError: OpenAIException - {words}"), param)
 
@@ -69,11 +69,15 @@ class LitellmProxy(OpenAI):
     key_variable = "LITELLM_PROXY_API_KEY"
     url = "http://localhost:4000/v1/chat/completions"
     valid_body = VALID_BODY
+    message_fields: ClassVar[Body] = {
+        **OpenAI.message_fields, "provider_specific_fields": {"refusal": None}, "function_call": None,
+    }  # fmt: skip
+    choice_fields: ClassVar[Body] = {"logprobs": None, "provider_specific_fields": {}}
     rules = (
         Rule(
             "messages are missing",
             lambda body: "messages" not in body,
-            lambda _: error(400, "/chat/completions: Missing required parameter: 'messages'.", "messages"),
+            error(400, "/chat/completions: Missing required parameter: 'messages'.", "messages"),
             {"messages": REMOVED},
         ),
         *map(
@@ -101,14 +105,6 @@ class LitellmProxy(OpenAI):
         "service_tier",
         "system_fingerprint",
     )
-
-    def message(self, content: Content) -> dict[str, Any]:
-        return {**super().message(content), "provider_specific_fields": {"refusal": None}, "function_call": None}
-
-    def completion_body(self, message: dict[str, Any], finish: str, request: Request) -> dict[str, Any]:
-        body = super().completion_body(message, finish, request)
-        body["choices"][0]["provider_specific_fields"] = {}
-        return body
 
     def unauthenticated(self, request: Request) -> Reply:
         return error(400, "No connected db.", kind="no_db_connection")

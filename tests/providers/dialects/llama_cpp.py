@@ -79,6 +79,13 @@ class LlamaCpp(OpenAIDialect):
     url = "http://localhost:8080/v1/chat/completions"
     completions_url = "http://localhost:8080/v1/completions"
     valid_body = VALID_BODY
+    body_fields: ClassVar[Body] = {
+        "model": "qwen3-4b",  # the alias of the loaded weights, whatever name the request has
+        "system_fingerprint": "b6900-5d1f3c2a",
+        "timings": {"cache_n": 0, "prompt_n": 150, "prompt_ms": 152.736, "prompt_per_token_ms": 4.628,
+                    "prompt_per_second": 216.059, "predicted_n": 60, "predicted_ms": 452.292,
+                    "predicted_per_token_ms": 7.47, "predicted_per_second": 133.868},
+    }  # fmt: skip
     thinking_message: ClassVar[Mapping[str, Any]] = {
         "reasoning_content": UNFINISHED_THOUGHT
     }  # with `--reasoning-format auto`
@@ -91,11 +98,11 @@ class LlamaCpp(OpenAIDialect):
     rules = (
         Rule(
             "messages are missing", lambda body: is_chat(body) and "messages" not in body,
-            lambda _: error(400, "'messages' is required"), {"messages": REMOVED},
+            error(400, "'messages' is required"), {"messages": REMOVED},
         ),
         Rule(
             "messages are no list", lambda body: is_chat(body) and not isinstance(body.get("messages", []), list),
-            lambda _: error(400, "Expected 'messages' to be an array"), {"messages": "Is it right?"},
+            error(400, "Expected 'messages' to be an array"), {"messages": "Is it right?"},
         ),
         Rule(
             "an unknown response format", unknown_response_format,
@@ -103,8 +110,7 @@ class LlamaCpp(OpenAIDialect):
             {"response_format": {"type": "grammar"}},
         ),
         Rule(
-            "a schema with an unknown type",
-            unknown_schema_type,
+            "a schema with an unknown type", unknown_schema_type,
             lambda kind: error(
                 400,
                 "Unable to generate parser for this template. Automatic parser generation failed: JSON schema error "
@@ -115,14 +121,11 @@ class LlamaCpp(OpenAIDialect):
         Rule(
             "top_logprobs without logprobs",
             lambda body: is_chat(body) and "top_logprobs" in body and not body.get("logprobs"),
-            lambda _: error(400, "top_logprobs requires logprobs to be set to true"), {"top_logprobs": 5},
+            error(400, "top_logprobs requires logprobs to be set to true"), {"top_logprobs": 5},
         ),
         Rule(
-            "a temperature that is no number",
-            lambda body: not isinstance(body.get("temperature", 1), int | float),
-            lambda _: error(
-                400, "Field 'temperature': [json.exception.type_error.302] type must be number, but is string"
-            ),
+            "a temperature that is no number", lambda body: not isinstance(body.get("temperature", 1), int | float),
+            error(400, "Field 'temperature': [json.exception.type_error.302] type must be number, but is string"),
             {"temperature": "0.7"},
         ),
         Rule(
@@ -130,8 +133,7 @@ class LlamaCpp(OpenAIDialect):
             lambda n: error(400, f"Field 'n': Value must be between 1 <= value <= 1, but got {n}"), {"n": 2},
         ),
         Rule(
-            "a prompt beyond the context",
-            prompt_tokens,
+            "a prompt beyond the context", prompt_tokens,
             lambda n: error(
                 400,
                 f"request ({n} tokens) exceeds the available context size ({CONTEXT_TOKENS} tokens), try increasing it",
@@ -140,19 +142,6 @@ class LlamaCpp(OpenAIDialect):
             {"messages": [{"role": "user", "content": "word " * 9000}]},
         ),
     )  # fmt: skip
-
-    def completion_body(self, message: dict[str, Any], finish: str, request: Request) -> dict[str, Any]:
-        body = super().completion_body(message, finish, request)
-        # The alias of the loaded weights, whatever name the request has.
-        return {**body, "model": "qwen3-4b", "system_fingerprint": "b6900-5d1f3c2a", "timings": self.timings()}
-
-    def timings(self) -> dict[str, float]:
-        """Durations, which the server adds to every response."""
-        return {
-            "cache_n": 0, "prompt_n": self.prompt_tokens, "prompt_ms": 152.736, "prompt_per_token_ms": 4.628,
-            "prompt_per_second": 216.059, "predicted_n": self.completion_tokens, "predicted_ms": 452.292,
-            "predicted_per_token_ms": 7.47, "predicted_per_second": 133.868,
-        }  # fmt: skip
 
     def usage(self, completion_tokens: int, reasoning_tokens: int | None = None) -> dict[str, Any]:
         """Thinking is not counted on its own."""
@@ -182,7 +171,7 @@ class LlamaCpp(OpenAIDialect):
             entry = {"id": 319, "token": token, "bytes": list(token.encode()), "logprob": logprob}
             for choice in choices:
                 choice["logprobs"] = {"content": [{**entry, "top_logprobs": [entry]}]}
-        return Reply(body=completion_body(choices, "qwen3-4b") | {"timings": self.timings()})
+        return Reply(body=completion_body(choices, "qwen3-4b") | {"timings": self.body_fields["timings"]})
 
 
 DIALECT = LlamaCpp()

@@ -55,6 +55,8 @@ class LMStudio(OpenAIDialect):
     url = "http://localhost:1234/v1/chat/completions"
     completions_url = "http://localhost:1234/v1/completions"
     valid_body = VALID_BODY
+    choice_fields: ClassVar[Body] = {"logprobs": None}
+    body_fields: ClassVar[Body] = {"stats": {}, "system_fingerprint": "qwen/qwen3-8b"}
     thinking_message: ClassVar[Mapping[str, Any]] = {"reasoning_content": UNFINISHED_THOUGHT}
     extra_fields = (
         "stats",
@@ -65,28 +67,26 @@ class LMStudio(OpenAIDialect):
     rules = (
         Rule(
             "neither messages nor a prompt", lambda body: not {"messages", "prompt"} & body.keys(),
-            lambda _: error(400, "'messages' field is required"), {"messages": REMOVED},
+            error(400, "'messages' field is required"), {"messages": REMOVED},
         ),
         Rule(
             "JSON mode",
             lambda body: (body.get("response_format") or {}).get("type", "text") not in ("json_schema", "text"),
-            lambda _: error(400, "'response_format.type' must be 'json_schema' or 'text'"),
+            error(400, "'response_format.type' must be 'json_schema' or 'text'"),
             {"response_format": {"type": "json_object", "json_schema": REMOVED}},
         ),
         Rule(
             "a required tool by its name", lambda body: isinstance(body.get("tool_choice"), dict),
-            lambda _: error(400, "Invalid tool_choice type: 'object'. Supported string values: none, auto, required"),
+            error(400, "Invalid tool_choice type: 'object'. Supported string values: none, auto, required"),
             {"tool_choice": {"type": "function", "function": {"name": "Reply"}}},
         ),
         Rule(
             "an unknown tool choice",
             lambda body: isinstance(body.get("tool_choice"), str) and body["tool_choice"] not in TOOL_CHOICES,
-            lambda _: error(400, "Invalid tool_choice. Supported string values: none, auto, required"),
-            {"tool_choice": "any"},
+            error(400, "Invalid tool_choice. Supported string values: none, auto, required"), {"tool_choice": "any"},
         ),
         Rule(
-            "a prompt beyond the context",
-            prompt_tokens,
+            "a prompt beyond the context", prompt_tokens,
             lambda n: error(
                 400,
                 "The number of tokens to keep from the initial prompt is greater than the context length (n_keep: "
@@ -99,11 +99,6 @@ class LMStudio(OpenAIDialect):
 
     def message(self, content: Content) -> dict[str, Any]:
         return {"tool_calls": [], **super().message(content), "reasoning_content": ""}
-
-    def completion_body(self, message: dict[str, Any], finish: str, request: Request) -> dict[str, Any]:
-        body = super().completion_body(message, finish, request)
-        body["choices"][0]["logprobs"] = None
-        return {**body, "stats": {}, "system_fingerprint": "qwen/qwen3-8b"}
 
     def usage(self, completion_tokens: int, reasoning_tokens: int | None = None) -> dict[str, Any]:
         return super().usage(completion_tokens, reasoning_tokens or 0)

@@ -68,15 +68,11 @@ class Ollama(Dialect):
     )  # fmt: skip
     rules = (
         Rule(
-            "no model", lambda body: not body.get("model"), lambda _: error(400, "model is required"),
-            {"model": REMOVED},
+            "no model", lambda body: not body.get("model"), error(400, "model is required"), {"model": REMOVED},
         ),
         Rule(
-            "messages are no list",
-            lambda body: not isinstance(body.get("messages", []), list),
-            lambda _: error(
-                400, "json: cannot unmarshal string into Go struct field ChatRequest.messages of type []api.Message"
-            ),
+            "messages are no list", lambda body: not isinstance(body.get("messages", []), list),
+            error(400, "json: cannot unmarshal string into Go struct field ChatRequest.messages of type []api.Message"),
             {"messages": "Is it right?"},
         ),
         Rule(
@@ -101,7 +97,7 @@ class Ollama(Dialect):
         Rule(
             "thinking of a model that cannot think",
             lambda body: body.get("think") in (True, *THINK_LEVELS) and body.get("model") == "llama3.2",
-            lambda _: error(400, '"llama3.2" does not support thinking'), {"think": True},
+            error(400, '"llama3.2" does not support thinking'), {"think": True},
         ),
         Rule(
             "tools for a model without them", lambda body: body.get("tools") and body.get("model") == "gemma2:2b",
@@ -110,12 +106,11 @@ class Ollama(Dialect):
         ),
         Rule(
             "more than 20 top_logprobs", lambda body: not 0 <= body.get("top_logprobs", 0) <= 20,
-            lambda _: error(400, "top_logprobs must be between 0 and 20"), {"logprobs": True, "top_logprobs": 21},
+            error(400, "top_logprobs must be between 0 and 20"), {"logprobs": True, "top_logprobs": 21},
         ),
         Rule(
-            "a prompt beyond the context",
-            prompt_is_too_long,
-            lambda _: error(
+            "a prompt beyond the context", prompt_is_too_long,
+            error(
                 400,
                 "the prompt is longer than the context length currently available to the model; shorten the prompt, "
                 "adjust the context length in settings, or use a model with a longer context length",

@@ -67,42 +67,32 @@ def is_reasoning(body: Body) -> bool:
 
 
 MISSING_MESSAGES = Rule(
-    "messages are missing",
-    lambda body: "messages" not in body,
-    lambda _: error(400, "Missing required parameter: 'messages'.", "messages", "missing_required_parameter"),
+    "messages are missing", lambda body: "messages" not in body,
+    error(400, "Missing required parameter: 'messages'.", "messages", "missing_required_parameter"),
     {"messages": REMOVED},
-)
+)  # fmt: skip
 UNKNOWN_PARAMETER = Rule(
-    "a parameter that does not exist",
-    unknown_parameter,
-    lambda name: error(400, f"Unrecognized request argument supplied: {name}"),
-    {"top_k": 40},
-)
+    "a parameter that does not exist", unknown_parameter,
+    lambda name: error(400, f"Unrecognized request argument supplied: {name}"), {"top_k": 40},
+)  # fmt: skip
 TEMPERATURE_RANGE = Rule(
-    "a temperature above 2",
-    lambda body: (body.get("temperature") or 0) > 2 and body["temperature"],
+    "a temperature above 2", lambda body: (body.get("temperature") or 0) > 2 and body["temperature"],
     lambda number: error(
-        400,
-        f"Invalid 'temperature': decimal above maximum value. Expected a value <= 2, but got {number} instead.",
-        "temperature",
-        "decimal_above_max_value",
+        400, f"Invalid 'temperature': decimal above maximum value. Expected a value <= 2, but got {number} instead.",
+        "temperature", "decimal_above_max_value",
     ),
     {"temperature": 2.5},
-)
+)  # fmt: skip
 TOP_LOGPROBS_RANGE = Rule(
-    "more than 20 top_logprobs",
-    lambda body: (body.get("top_logprobs") or 0) > 20 and body["top_logprobs"],
+    "more than 20 top_logprobs", lambda body: (body.get("top_logprobs") or 0) > 20 and body["top_logprobs"],
     lambda number: error(
-        400,
-        f"Invalid 'top_logprobs': integer above maximum value. Expected a value <= 20, but got {number} instead.",
-        "top_logprobs",
-        "integer_above_max_value",
+        400, f"Invalid 'top_logprobs': integer above maximum value. Expected a value <= 20, but got {number} instead.",
+        "top_logprobs", "integer_above_max_value",
     ),
     {"logprobs": True, "top_logprobs": 21},
-)
+)  # fmt: skip
 SCHEMA_KEYWORD = Rule(
-    "a keyword that the strict mode does not support",
-    refused_keyword,
+    "a keyword that the strict mode does not support", refused_keyword,
     lambda place: error(
         400,
         f"Invalid schema for response_format '{place[0]}': In context=('properties', '{place[1]}'), '{place[2]}' is "
@@ -110,10 +100,9 @@ SCHEMA_KEYWORD = Rule(
         "response_format",
     ),
     {"response_format": {"json_schema": {"schema": {"properties": {"answer": {"minLength": 1}}}}}},
-)
+)  # fmt: skip
 OPEN_OBJECT = Rule(
-    "a strict schema that allows additional properties",
-    open_object,
+    "a strict schema that allows additional properties", open_object,
     lambda name: error(
         400,
         f"Invalid schema for response_format '{name}': In context=(), 'additionalProperties' is required to be "
@@ -121,17 +110,15 @@ OPEN_OBJECT = Rule(
         "response_format",
     ),
     {"response_format": {"json_schema": {"schema": {"additionalProperties": REMOVED}}}},
-)
+)  # fmt: skip
 JSON_WORD = Rule(
-    "JSON mode without the word JSON",
-    lacks_the_word_json,
-    lambda _: error(
-        400,
-        "'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'.",
+    "JSON mode without the word JSON", lacks_the_word_json,
+    error(
+        400, "'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'.",
         "messages",
     ),
     {"response_format": {"type": "json_object", "json_schema": REMOVED}},
-)
+)  # fmt: skip
 
 
 def reasoning_rules(is_reasoning: Callable[[Body], bool], example_model: str) -> tuple[Rule, Rule]:
@@ -142,17 +129,15 @@ def reasoning_rules(is_reasoning: Callable[[Body], bool], example_model: str) ->
         example_model: one of them.
     """
     token_limit = Rule(
-        "max_tokens to a reasoning model",
-        lambda body: is_reasoning(body) and "max_tokens" in body,
-        lambda _: error(
+        "max_tokens to a reasoning model", lambda body: is_reasoning(body) and "max_tokens" in body,
+        error(
             400,
             "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' "
             "instead.",
-            "max_tokens",
-            "unsupported_parameter",
+            "max_tokens", "unsupported_parameter",
         ),
         {"model": example_model, "max_completion_tokens": REMOVED, "max_tokens": 400, "temperature": REMOVED},
-    )
+    )  # fmt: skip
     temperature = Rule(
         "a temperature to a reasoning model",
         lambda body: is_reasoning(body) and body.get("temperature", 1) != 1 and str(body["temperature"]),
@@ -160,11 +145,10 @@ def reasoning_rules(is_reasoning: Callable[[Body], bool], example_model: str) ->
             400,
             f"Unsupported value: 'temperature' does not support {number} with this model. Only the default (1) value "
             "is supported.",
-            "temperature",
-            "unsupported_value",
+            "temperature", "unsupported_value",
         ),
         {"model": example_model, "temperature": 0.7},
-    )
+    )  # fmt: skip
     return token_limit, temperature
 
 
@@ -186,6 +170,10 @@ class OpenAI(OpenAIDialect):
     key_variable = "OPENAI_API_KEY"
     url = "https://api.openai.com/v1/chat/completions"
     valid_body = VALID_BODY
+    message_fields: ClassVar[Body] = {"refusal": None, "annotations": []}
+    choice_fields: ClassVar[Body] = {"logprobs": None}
+    body_fields: ClassVar[Body] = {"service_tier": "default", "system_fingerprint": "fp_7c3a0f1b2d"}
+    has_logprobs = True
     rules: tuple[Rule, ...] = (
         MISSING_MESSAGES, UNKNOWN_PARAMETER, TEMPERATURE_RANGE, TOP_LOGPROBS_RANGE, SCHEMA_KEYWORD, OPEN_OBJECT,
         JSON_WORD, *reasoning_rules(is_reasoning, "o4-mini"),
@@ -194,14 +182,6 @@ class OpenAI(OpenAIDialect):
         "service_tier", "system_fingerprint", "choices.0.message.annotations", "choices.0.message.refusal",
         "usage.completion_tokens_details.rejected_prediction_tokens",
     )  # fmt: skip
-
-    def message(self, content: Content) -> dict[str, Any]:
-        return {**super().message(content), "refusal": None, "annotations": []}
-
-    def completion_body(self, message: dict[str, Any], finish: str, request: Request) -> dict[str, Any]:
-        body = super().completion_body(message, finish, request)
-        body["choices"][0]["logprobs"] = None
-        return {**body, "service_tier": "default", "system_fingerprint": "fp_7c3a0f1b2d"}
 
     def usage(self, completion_tokens: int, reasoning_tokens: int | None = None) -> dict[str, Any]:
         details = {
@@ -244,9 +224,6 @@ class OpenAI(OpenAIDialect):
     def refused(self, request: Request) -> Reply:
         message = self.message(Content("")) | {"content": None, "refusal": "I'm sorry, I cannot assist with that."}
         return Reply(body=self.completion_body(message, "stop", request))
-
-    def logprobs(self, request: Request) -> Reply:
-        return self.choice_logprobs(request)
 
 
 DIALECT = OpenAI()

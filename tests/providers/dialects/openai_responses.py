@@ -57,6 +57,7 @@ class OpenAIResponses(OpenAI):
     thinking_model = "openai/o3-pro"
     wrong_model = "openai/responses/gpt-5-nope"
     url = "https://api.openai.com/v1/responses"
+    has_logprobs = False
     valid_body: ClassVar[Body] = {
         "model": "gpt-5-pro",
         "input": [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Is it right?"}]}],
@@ -68,7 +69,7 @@ class OpenAIResponses(OpenAI):
     rules: tuple[Rule, ...] = (
         Rule(
             "the input is missing", lambda body: "input" not in body,
-            lambda _: error(400, "Missing required parameter: 'input'.", "input", "missing_required_parameter"),
+            error(400, "Missing required parameter: 'input'.", "input", "missing_required_parameter"),
             {"input": REMOVED},
         ),
         Rule(
@@ -77,9 +78,8 @@ class OpenAIResponses(OpenAI):
             lambda name: error(400, f"Unknown parameter: '{name}'.", name, "unknown_parameter"), {"seed": 7},
         ),
         Rule(
-            "a temperature to a reasoning model",
-            lambda body: "temperature" in body,
-            lambda _: error(
+            "a temperature to a reasoning model", lambda body: "temperature" in body,
+            error(
                 400, "Unsupported parameter: 'temperature' is not supported with this model.", "temperature",
                 "unsupported_parameter",
             ),
@@ -94,39 +94,34 @@ class OpenAIResponses(OpenAI):
                 400,
                 f"Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16, but got {number} "
                 "instead.",
-                "max_output_tokens",
-                "integer_below_min_value",
+                "max_output_tokens", "integer_below_min_value",
             ),
             {"max_output_tokens": 4},
         ),
         Rule(
-            "a keyword that the strict mode does not support",
-            refused_keyword,
+            "a keyword that the strict mode does not support", refused_keyword,
             lambda place: error(
                 400,
                 f"Invalid schema for response_format '{place[0]}': In context=('properties', '{place[1]}'), "
                 f"'{place[2]}' is not permitted.",
-                "text.format.schema",
-                "invalid_json_schema",
+                "text.format.schema", "invalid_json_schema",
             ),
             {"text": {"format": {"schema": {"properties": {"answer": {"minLength": 1}}}}}},
         ),
         Rule(
-            "a strict schema that allows additional properties",
-            open_object,
+            "a strict schema that allows additional properties", open_object,
             lambda name: error(
                 400,
                 f"Invalid schema for response_format '{name}': In context=(), 'additionalProperties' is required to "
                 "be supplied and to be false.",
-                "text.format.schema",
-                "invalid_json_schema",
+                "text.format.schema", "invalid_json_schema",
             ),
             {"text": {"format": {"schema": {"additionalProperties": REMOVED}}}},
         ),
         Rule(
             "JSON mode without the word JSON",
             lambda body: text_format(body).get("type") == "json_object" and "json" not in str(body["input"]).lower(),
-            lambda _: error(
+            error(
                 400,
                 "Response input messages must contain the word 'json' in some form to use 'text.format' of type "
                 "'json_object'.",
@@ -214,9 +209,6 @@ class OpenAIResponses(OpenAI):
     def refused(self, request: Request) -> Reply:
         part = {"type": "refusal", "refusal": "I'm sorry, I cannot assist with that."}
         return self.response(request, [self.output_message(part)])
-
-    def logprobs(self, request: Request) -> Reply:
-        return self.completion(self.content(request), request)
 
     def out_of_thinking(self, request: Request) -> Reply:
         return self.response(request, [], "max_output_tokens")

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from tests.providers.bodies import REMOVED, Body, schema_keywords
-from tests.providers.dialect import Content, Rule, Situation
+from tests.providers.dialect import Rule, Situation
 from tests.providers.openai_body import UNFINISHED_THOUGHT, OpenAIDialect, chat_body
 from tests.support.fake_server import Reply, Request
 
@@ -78,6 +78,8 @@ class OpenRouter(OpenAIDialect):
     key_variable = "OPENROUTER_API_KEY"
     url = "https://openrouter.ai/api/v1/chat/completions"
     valid_body = VALID_BODY
+    message_fields: ClassVar[Body] = {"refusal": None, "reasoning": None}
+    has_logprobs = True
     thinking_message: ClassVar[Mapping[str, Any]] = {"reasoning": UNFINISHED_THOUGHT}
     extra_fields = (
         "provider", "choices.0.native_finish_reason", "choices.0.message.reasoning", "usage.cost", "usage.is_byok",
@@ -86,12 +88,12 @@ class OpenRouter(OpenAIDialect):
     rules = (
         Rule(
             "neither messages nor a prompt", lambda body: not body.get("messages") and not body.get("prompt"),
-            lambda _: error(400, 'Input required: specify "prompt" or "messages"'), {"messages": REMOVED},
+            error(400, 'Input required: specify "prompt" or "messages"'), {"messages": REMOVED},
         ),
         Rule(
             "tools for a model without them",
             lambda body: body.get("tools") and body.get("model") == "meta-llama/llama-guard-4-12b",
-            lambda _: error(404, f"No endpoints found that support tool use. {ROUTING_HELP}"),
+            error(404, f"No endpoints found that support tool use. {ROUTING_HELP}"),
             {
                 "model": "meta-llama/llama-guard-4-12b", "tools": [{"type": "function", "function": {"name": "Reply"}}],
                 "response_format": REMOVED,
@@ -100,7 +102,7 @@ class OpenRouter(OpenAIDialect):
         Rule(
             "no provider for all parameters",
             lambda body: (body.get("provider") or {}).get("require_parameters") and "top_logprobs" in body,
-            lambda _: error(404, f"No endpoints found that can handle the requested parameters. {ROUTING_HELP}"),
+            error(404, f"No endpoints found that can handle the requested parameters. {ROUTING_HELP}"),
             {"provider": {"require_parameters": True}, "logprobs": True, "top_logprobs": 5},
         ),
         Rule(
@@ -116,8 +118,7 @@ class OpenRouter(OpenAIDialect):
         ),
         Rule(
             "a JSON schema to DeepSeek", lambda body: is_deepseek(body) and response_format(body) == "json_schema",
-            lambda _: deepseek_error("This response_format type is unavailable now"),
-            {"model": "deepseek/deepseek-v4-flash"},
+            deepseek_error("This response_format type is unavailable now"), {"model": "deepseek/deepseek-v4-flash"},
         ),
         Rule(
             "JSON mode without the word JSON to DeepSeek",
@@ -126,7 +127,7 @@ class OpenRouter(OpenAIDialect):
                 and response_format(body) == "json_object"
                 and "json" not in str(body["messages"]).lower()
             ),
-            lambda _: deepseek_error(
+            deepseek_error(
                 "Prompt must contain the word 'json' in some form to use 'response_format' of type 'json_object'."
             ),
             {
@@ -135,8 +136,7 @@ class OpenRouter(OpenAIDialect):
             },
         ),
         Rule(
-            "a schema keyword to Cohere",
-            keyword_that_cohere_refuses,
+            "a schema keyword to Cohere", keyword_that_cohere_refuses,
             lambda keyword: provider_error(
                 "Cohere",
                 {
@@ -157,9 +157,6 @@ class OpenRouter(OpenAIDialect):
         if situation is Situation.CONTENT_FILTER and is_answerable:
             return self.content_filtered(request)
         return super().respond(request, situation)
-
-    def message(self, content: Content) -> dict[str, Any]:
-        return {**super().message(content), "refusal": None, "reasoning": None}
 
     def completion_body(self, message: dict[str, Any], finish: str, request: Request) -> dict[str, Any]:
         body = super().completion_body(message, finish, request)
@@ -196,9 +193,6 @@ class OpenRouter(OpenAIDialect):
             403, f'{model} requires moderation on DeepSeek. Your input was flagged for "violence".',
             reasons=["violence"], flagged_input="…", provider_name="DeepSeek", model_slug=model,
         )  # fmt: skip
-
-    def logprobs(self, request: Request) -> Reply:
-        return self.choice_logprobs(request)
 
 
 DIALECT = OpenRouter()

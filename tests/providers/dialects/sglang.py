@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from tests.providers.bodies import REMOVED, Body, schema_keywords
-from tests.providers.dialect import Content, Rule
+from tests.providers.dialect import Rule
 from tests.providers.openai_body import BOUNDED_ANSWER, UNFINISHED_THOUGHT, OpenAIDialect, chat_body, schema_format
 from tests.providers.text_completions import completion_body, echoed_choices, plain_choices
 from tests.support.fake_server import Reply, Request
@@ -61,6 +61,7 @@ class SGLang(OpenAIDialect):
     url = "http://localhost:30000/v1/chat/completions"
     completions_url = "http://localhost:30000/v1/completions"
     valid_body = VALID_BODY
+    message_fields: ClassVar[Body] = {"reasoning_content": None}
     thinking_message: ClassVar[Mapping[str, Any]] = {"content": None, "reasoning_content": UNFINISHED_THOUGHT}
     extra_fields = (
         "choices.0.matched_stop",
@@ -71,12 +72,11 @@ class SGLang(OpenAIDialect):
     rules = (
         Rule(
             "no messages", lambda body: "prompt" not in body and body.get("messages") == [],
-            lambda _: error(400, "Messages cannot be empty.", "BadRequestError"), {"messages": []},
+            error(400, "Messages cannot be empty.", "BadRequestError"), {"messages": []},
         ),
         Rule(
-            "neither messages nor a prompt",
-            lambda body: not {"messages", "prompt"} & body.keys(),
-            lambda _: error(
+            "neither messages nor a prompt", lambda body: not {"messages", "prompt"} & body.keys(),
+            error(
                 400, "1 validation error: {'type': 'missing', 'loc': ('body', 'messages'), 'msg': 'Field required'}",
                 "Bad Request",
             ),
@@ -88,12 +88,11 @@ class SGLang(OpenAIDialect):
                 (body.get("response_format") or {}).get("type") == "json_schema"
                 and not (body["response_format"].get("json_schema") or {}).get("schema")
             ),
-            lambda _: error(400, "schema_ is required for json_schema response format request.", "BadRequestError"),
+            error(400, "schema_ is required for json_schema response format request.", "BadRequestError"),
             {"response_format": {"json_schema": {"schema": REMOVED}}},
         ),
         Rule(
-            "a keyword that the grammar would ignore",
-            refused_keyword,
+            "a keyword that the grammar would ignore", refused_keyword,
             lambda place: error(
                 400,
                 f"Failed to compile json grammar: JSON Schema at {place[0]} is not supported by xgrammar: keyword(s) "
@@ -102,8 +101,7 @@ class SGLang(OpenAIDialect):
             {"response_format": {"json_schema": {"schema": {"properties": {"score": {"multipleOf": 0.1}}}}}},
         ),
         Rule(
-            "a required tool that is not among the tools",
-            missing_tool,
+            "a required tool that is not among the tools", missing_tool,
             lambda name: error(400, f"Tool '{name}' not found in tools list.", "BadRequestError"),
             {
                 "tools": [{"type": "function", "function": {"name": "Reply"}}],
@@ -127,9 +125,6 @@ class SGLang(OpenAIDialect):
             {"max_tokens": 65536},
         ),
     )  # fmt: skip
-
-    def message(self, content: Content) -> dict[str, Any]:
-        return {**super().message(content), "reasoning_content": None}
 
     def completion_body(self, message: dict[str, Any], finish: str, request: Request) -> dict[str, Any]:
         body = super().completion_body(message, finish, request)

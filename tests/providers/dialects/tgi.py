@@ -11,7 +11,7 @@ neither `echo` nor `logprobs`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from tests.providers.bodies import REMOVED, Body
 from tests.providers.dialect import Content, Rule
@@ -60,30 +60,34 @@ class TGI(OpenAIDialect):
     url = "http://localhost:3000/v1/chat/completions"
     completions_url = "http://localhost:3000/v1/completions"
     valid_body = VALID_BODY
+    choice_fields: ClassVar[Body] = {"logprobs": None}
+    body_fields: ClassVar[Body] = {
+        "id": "", "model": "meta-llama/Llama-3.1-8B-Instruct", "system_fingerprint": FINGERPRINT,
+    }  # fmt: skip
     extra_fields = ("system_fingerprint", "choices.0.logprobs", "choices.0.message.tool_calls.0.function.description")
     rules = (
         Rule(
             "neither messages nor a prompt", lambda body: not {"messages", "prompt"} & body.keys(),
-            lambda _: unreadable("missing field `messages`"), {"messages": REMOVED},
+            unreadable("missing field `messages`"), {"messages": REMOVED},
         ),
         Rule(
             "a response format in OpenAI's words",
             lambda body: "response_format" in body and "value" not in body["response_format"],
-            lambda _: unreadable("response_format: missing field `value`"),
+            unreadable("response_format: missing field `value`"),
             {"response_format": {"type": "json_schema", "json_schema": {"name": "Reply", "schema": {}}}},
         ),
         Rule(
             "a response format beside tools", lambda body: "response_format" in body and "tools" in body,
-            lambda _: error(422, "Tool error: Grammar and tools are mutually exclusive", "tool_error"),
+            error(422, "Tool error: Grammar and tools are mutually exclusive", "tool_error"),
             {"response_format": {"type": "json_object", "value": {"properties": {}}}, "tools": [TOOL]},
         ),
         Rule(
             "a negative temperature", lambda body: (body.get("temperature") or 0) < 0,
-            lambda _: invalid("`temperature` must be strictly positive"), {"temperature": -0.5},
+            invalid("`temperature` must be strictly positive"), {"temperature": -0.5},
         ),
         Rule(
             "top_p at or beyond its bounds", lambda body: "top_p" in body and not 0 < body["top_p"] < 1,
-            lambda _: invalid("`top_p` must be > 0.0 and < 1.0"), {"top_p": 1.0},
+            invalid("`top_p` must be > 0.0 and < 1.0"), {"top_p": 1.0},
         ),
         Rule(
             "too many top_logprobs",
@@ -93,7 +97,7 @@ class TGI(OpenAIDialect):
         ),
         Rule(
             "no output tokens", lambda body: body.get("max_tokens") == 0,
-            lambda _: invalid("`max_new_tokens` must be strictly positive"), {"max_tokens": 0},
+            invalid("`max_new_tokens` must be strictly positive"), {"max_tokens": 0},
         ),
         Rule(
             "more tokens than the server has room for",
@@ -123,11 +127,6 @@ class TGI(OpenAIDialect):
         """A called tool ends with `stop` too."""
         finish = self.finish_cut_off if is_cut_off else "stop"
         return Reply(body=self.completion_body(self.message(content), finish, request))
-
-    def completion_body(self, message: dict[str, Any], finish: str, request: Request) -> dict[str, Any]:
-        body = super().completion_body(message, finish, request)
-        body["choices"][0]["logprobs"] = None
-        return {**body, "id": "", "model": "meta-llama/Llama-3.1-8B-Instruct", "system_fingerprint": FINGERPRINT}
 
     def unauthenticated(self, request: Request) -> Reply:
         """A status, and nothing more."""

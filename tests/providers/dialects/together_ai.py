@@ -50,11 +50,9 @@ def not_one_of(name: str, known: tuple[str, ...], example: Body) -> Rule:
     """A rule for a parameter with a list of values."""
     find: Callable[[Body], Any] = lambda body: body.get(name) not in (None, *known) and body[name]  # noqa: E731
     return Rule(
-        f"a value of {name} that does not exist",
-        find,
-        lambda value: error(400, f"'{value}' is not one of {list(known)} - '{name}'", name),
-        example,
-    )
+        f"a value of {name} that does not exist", find,
+        lambda value: error(400, f"'{value}' is not one of {list(known)} - '{name}'", name), example,
+    )  # fmt: skip
 
 
 NUMBER_OF_LOGPROBS = Rule(
@@ -88,6 +86,7 @@ class TogetherAI(OpenAIDialect):
     key_variable = "TOGETHER_API_KEY"
     url = "https://api.together.ai/v1/chat/completions"
     valid_body = VALID_BODY
+    has_logprobs = True
     rules = (
         DEDICATED,
         NUMBER_OF_LOGPROBS,
@@ -132,9 +131,6 @@ class TogetherAI(OpenAIDialect):
         details = {"message": message, "type": "credit_limit", "param": None, "code": None}
         headers = {"x-ratelimit-limit": "10", "x-ratelimit-remaining": "0", "x-ratelimit-reset": "1"}
         return Reply(429, {"id": RESPONSE_ID, "error": details}, headers)
-
-    def logprobs(self, request: Request) -> Reply:
-        return self.choice_logprobs(request)
 
 
 DIALECT = TogetherAI()

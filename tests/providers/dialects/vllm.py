@@ -14,8 +14,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from tests.providers.bodies import REMOVED, Body, schema_keywords
-from tests.providers.dialect import Content, Rule
+from tests.providers.bodies import REMOVED, Body, schema_keywords, words
+from tests.providers.dialect import Rule
 from tests.providers.openai_body import BOUNDED_ANSWER, UNFINISHED_THOUGHT, OpenAIDialect, chat_body, schema_format
 from tests.providers.text_completions import completion_body, echoed_choices, plain_choices
 from tests.support.fake_server import Reply, Request
@@ -77,6 +77,11 @@ class VLLM(OpenAIDialect):
     url = "http://localhost:8000/v1/chat/completions"
     completions_url = "http://localhost:8000/v1/completions"
     valid_body = VALID_BODY
+    message_fields = dict.fromkeys(words("refusal annotations audio function_call reasoning"))
+    choice_fields = dict.fromkeys(words("logprobs stop_reason token_ids routed_experts"))
+    body_fields = {"system_fingerprint": "vllm-0.32.0-c2082cf2"} | dict.fromkeys(
+        words("metrics service_tier prompt_logprobs prompt_token_ids prompt_text kv_transfer_params ec_transfer_params")
+    )
     thinking_message: ClassVar[Mapping[str, Any]] = {"content": None, "reasoning": UNFINISHED_THOUGHT}
     extra_fields = (
         "choices.0.stop_reason", "choices.0.token_ids", "choices.0.message.reasoning", "prompt_logprobs",
@@ -84,26 +89,23 @@ class VLLM(OpenAIDialect):
     )  # fmt: skip
     rules = (
         Rule(
-            "neither messages nor a prompt",
-            lambda body: not {"messages", "prompt"} & body.keys(),
-            lambda _: error(
+            "neither messages nor a prompt", lambda body: not {"messages", "prompt"} & body.keys(),
+            error(
                 400,
                 "1 validation error:\n  {'type': 'missing', 'loc': 'body.messages', 'msg': 'Field required', 'input': "
                 "'<dict of 1 items>'}",
-                "Bad Request",
-                "body.messages",
+                "Bad Request", "body.messages",
             ),
             {"messages": REMOVED},
         ),
         Rule(
             "an unknown response format",
             lambda body: (body.get("response_format") or {}).get("type", "text") not in RESPONSE_FORMATS,
-            lambda _: error(
+            error(
                 400,
                 "6 validation errors:\n  {'type': 'literal_error', 'loc': 'body.response_format.type', 'msg': \"Input "
                 "should be 'text', 'json_object' or 'json_schema'\", 'input': 'grammar'}",
-                "Bad Request",
-                "body.response_format.type",
+                "Bad Request", "body.response_format.type",
             ),
             {"response_format": {"type": "grammar"}},
         ),
@@ -113,7 +115,7 @@ class VLLM(OpenAIDialect):
                 (body.get("response_format") or {}).get("type") == "json_schema"
                 and not body["response_format"].get("json_schema")
             ),
-            lambda _: invalid(
+            invalid(
                 "When response_format type is 'json_schema', the 'json_schema' field must be provided.",
                 "response_format",
             ),
@@ -126,8 +128,7 @@ class VLLM(OpenAIDialect):
         ),
         Rule(
             "top_logprobs without logprobs", lambda body: body.get("top_logprobs", 0) > 0 and not body.get("logprobs"),
-            lambda _: invalid("when using `top_logprobs`, `logprobs` must be set to true.", "top_logprobs"),
-            {"top_logprobs": 5},
+            invalid("when using `top_logprobs`, `logprobs` must be set to true.", "top_logprobs"), {"top_logprobs": 5},
         ),
         Rule(
             "more log-probabilities than the server allows",
@@ -153,11 +154,8 @@ class VLLM(OpenAIDialect):
             lambda n: too_many_tokens(n, CONTEXT_TOKENS), {"max_tokens": 50000},
         ),
         Rule(
-            "a required tool that is not among the tools",
-            unknown_tool,
-            lambda _: invalid(
-                "The tool specified in `tool_choice` does not match any of the specified `tools`", "tool_choice"
-            ),
+            "a required tool that is not among the tools", unknown_tool,
+            invalid("The tool specified in `tool_choice` does not match any of the specified `tools`", "tool_choice"),
             {
                 "tools": [{"type": "function", "function": {"name": "Reply"}}],
                 "tool_choice": {"type": "function", "function": {"name": "Other"}},
@@ -177,26 +175,14 @@ class VLLM(OpenAIDialect):
             },
         ),
         Rule(
-            "an empty list of tools",
-            lambda body: body.get("tools") == [],
-            lambda _: invalid(
+            "an empty list of tools", lambda body: body.get("tools") == [],
+            invalid(
                 "`tools` must not be an empty array. Either provide at least one tool or omit the field entirely.",
                 "tools",
             ),
             {"tools": []},
         ),
     )  # fmt: skip
-
-    def message(self, content: Content) -> dict[str, Any]:
-        extra = {"refusal": None, "annotations": None, "audio": None, "function_call": None, "reasoning": None}
-        return {**super().message(content), **extra}
-
-    def completion_body(self, message: dict[str, Any], finish: str, request: Request) -> dict[str, Any]:
-        body = super().completion_body(message, finish, request)
-        body["choices"][0] |= {"logprobs": None, "stop_reason": None, "token_ids": None, "routed_experts": None}
-        names = ("prompt_logprobs", "prompt_token_ids", "prompt_text", "kv_transfer_params", "ec_transfer_params")
-        extra = {"service_tier": None, "system_fingerprint": "vllm-0.32.0-c2082cf2", "metrics": None}
-        return {**body, **dict.fromkeys(names), **extra}
 
     def usage(self, completion_tokens: int, reasoning_tokens: int | None = None) -> dict[str, Any]:
         """The usage; thinking that is unfinished counts as 0."""

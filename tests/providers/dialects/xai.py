@@ -14,7 +14,7 @@ here are made up.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from tests.providers.bodies import Body
 from tests.providers.dialect import Rule
@@ -42,11 +42,9 @@ def is_reasoning(body: Body) -> bool:
 def unsupported(name: str, spelling: str, applies: Callable[[Body], bool], example: Body) -> Rule:
     """A rule for a parameter that some models do not support; the error has a spelling of its own."""
     return Rule(
-        f"the parameter {name}",
-        lambda body: body["model"] if body.get(name) is not None and applies(body) else None,
-        lambda model: invalid(f"Model {model} does not support parameter {spelling}."),
-        example,
-    )
+        f"the parameter {name}", lambda body: body["model"] if body.get(name) is not None and applies(body) else None,
+        lambda model: invalid(f"Model {model} does not support parameter {spelling}."), example,
+    )  # fmt: skip
 
 
 def has_many_texts(body: Body) -> bool:
@@ -68,18 +66,23 @@ class XAI(OpenAIDialect):
     key_variable = "XAI_API_KEY"
     url = "https://api.x.ai/v1/chat/completions"
     valid_body = VALID_BODY
+    message_fields: ClassVar[Body] = {"refusal": None}
+    body_fields: ClassVar[Body] = {
+        "id": "9c8d0e1f-3c1b-4c3a-9d5e-2b7f6a1c0e4d", "system_fingerprint": "fp_a1b2c3d4e5",
+    }  # fmt: skip
+    has_logprobs = True
     rules = (
         unsupported("presence_penalty", "presencePenalty", lambda _: True, {"presence_penalty": 0.5}),
         unsupported("frequency_penalty", "frequencyPenalty", lambda _: True, {"frequency_penalty": 0.5}),
         unsupported("stop", "stop", is_reasoning, {"model": "grok-4.20-0309-reasoning", "stop": ["Step 2"]}),
         unsupported("reasoning_effort", "reasoningEffort", lambda _: True, {"reasoning_effort": "low"}),
         Rule("too many likeliest tokens", lambda body: body.get("top_logprobs", 0) > MAX_TOP_LOGPROBS,
-             lambda _: invalid(f"Argument not supported: top_logprobs must be between 0 and {MAX_TOP_LOGPROBS}."),
+             invalid(f"Argument not supported: top_logprobs must be between 0 and {MAX_TOP_LOGPROBS}."),
              {"logprobs": True, "top_logprobs": 20}),
         Rule("a top_p of 0", lambda body: body.get("top_p") == 0,
-             lambda _: invalid("top_p must be positive but top_p = 0"), {"top_p": 0}),
+             invalid("top_p must be positive but top_p = 0"), {"top_p": 0}),
         Rule("a message with several texts", has_many_texts,
-             lambda _: invalid("The model expects a single `text` element per message."),
+             invalid("The model expects a single `text` element per message."),
              {"messages": [{"role": "user",
                             "content": [{"type": "text", "text": "Is"}, {"type": "text", "text": "it?"}]}]}),
     )  # fmt: skip
@@ -88,10 +91,6 @@ class XAI(OpenAIDialect):
         "usage.completion_tokens_details.accepted_prediction_tokens",
         "usage.cost_in_usd_ticks", "usage.num_sources_used", "usage.prompt_tokens_details.text_tokens",
     )  # fmt: skip
-
-    def completion_body(self, message: dict[str, Any], finish: str, request: Request) -> dict[str, Any]:
-        body = super().completion_body({**message, "refusal": None}, finish, request)
-        return {**body, "id": "9c8d0e1f-3c1b-4c3a-9d5e-2b7f6a1c0e4d", "system_fingerprint": "fp_a1b2c3d4e5"}
 
     def usage(self, completion_tokens: int, reasoning_tokens: int | None = None) -> dict[str, Any]:
         """Token counts; tokens of thoughts are counted in the total and apart, not among the completion's."""
@@ -126,9 +125,6 @@ class XAI(OpenAIDialect):
             f"Model: {self.requested_model(request)}, Failed check: SAFETY_CHECK_TYPE_BIO"
         )
         return error(403, "The caller does not have permission to execute the specified operation", message)
-
-    def logprobs(self, request: Request) -> Reply:
-        return self.choice_logprobs(request)
 
 
 DIALECT = XAI()
