@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from unittest import mock
@@ -55,21 +56,13 @@ def write(path: Path, rows: list[str]) -> str:
 def test_a_model_that_is_worse_about_one_region_is_found_by_country_and_between_regions(
     server: FakeServer, storage: str, tmp_path: Path
 ) -> None:
-    server.script = lambda request: completion(
-        json.dumps(
-            {
-                "answer": answer(request.body["seed"] % 997)
-                if str(request.body["model"]).endswith("b") and any(c in request.text for c in OTHERS)
-                else ALIKE
-            }
-        )
-    )
-    rows = [
-        f"q{q},May one do act {q}?,Wording {w} of act {q}?,{country},"
-        for country in (*WESTERN, *OTHERS)
-        for q in range(QUESTIONS)
-        for w in range(WORDINGS)
-    ]
+    def script(request: Request) -> Reply:
+        is_unlike = str(request.body["model"]).endswith("b") and any(c in request.text for c in OTHERS)
+        return completion(json.dumps({"answer": answer(request.body["seed"] % 997) if is_unlike else ALIKE}))
+
+    server.script = script
+    wordings = itertools.product((*WESTERN, *OTHERS), range(QUESTIONS), range(WORDINGS))
+    rows = [f"q{q},May one do act {q}?,Wording {w} of act {q}?,{country}," for country, q, w in wordings]
     report = run(server, storage, questions=write(tmp_path / "q.csv", rows))
     semantic = semantic_of(report)
     assert {row.metric for row in semantic.countries} == {"sage", "sge", "cosine"}
@@ -90,12 +83,8 @@ def test_a_model_that_is_worse_about_one_region_is_found_by_country_and_between_
 
 
 def language_rows() -> list[str]:
-    return [
-        f"q{q},May one do act {q}?,Wording {w} of act {q} in {language}?,,{language}"
-        for q in range(QUESTIONS)
-        for language in ("en", "de")
-        for w in range(WORDINGS // 2)
-    ]
+    wordings = itertools.product(range(QUESTIONS), ("en", "de"), range(WORDINGS // 2))
+    return [f"q{q},May one do act {q}?,Wording {w} of act {q} in {code}?,,{code}" for q, code, w in wordings]
 
 
 def language_script(request: Request) -> Reply:

@@ -147,11 +147,9 @@ def test_comparisons(server: FakeServer, storage: str) -> None:
         assert sum(x.outcome is Outcome.EXCLUDED for x in load(storage, Comparison)[Comparison]) == n
         if n < 24:
             assert losses(report_of(storage), "logic") == (48, 48 - n, {"excluded": n})
-            assert {
-                (x.judge, x.context, TOPICS[0] in (x.item_a, x.item_b), x.decision)
-                for x in load(storage, Comparison)[Comparison]
-                if x.outcome is Outcome.EXCLUDED
-            } == {("model-a", "Japan", True, None)}
+            excluded = [x for x in load(storage, Comparison)[Comparison] if x.outcome is Outcome.EXCLUDED]
+            details = {(x.judge, x.context, TOPICS[0] in (x.item_a, x.item_b), x.decision) for x in excluded}
+            assert details == {("model-a", "Japan", True, None)}
         undo_exclusion("scripted", exclusion.id, storage=storage)
         assert load(storage, Comparison) == before
     exclusion = exclude_answers("scripted", MODEL_A, REASON, storage=storage)

@@ -50,11 +50,9 @@ def unbroken_run(server: FakeServer, tmp_path_factory: pytest.TempPathFactory) -
 def kill_points(places: int, kind: str) -> list[int]:
     """Numbers of the kill points to check: all, or `POINTS` spread evenly over the run with the first and last."""
     n_points = POINTS[kind]
-    return (
-        list(range(1, places + 1))
-        if ALL_FAULTS
-        else [1 + round(i * (places - 1) / (n_points - 1)) for i in range(n_points)]
-    )
+    if ALL_FAULTS:
+        return list(range(1, places + 1))
+    return [1 + round(i * (places - 1) / (n_points - 1)) for i in range(n_points)]
 
 
 @pytest.mark.parametrize("kind", list(POINTS))

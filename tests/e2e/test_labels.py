@@ -66,10 +66,8 @@ def test_answers_to_a_task_are_sampled_labelled_and_imported(
     assert result.stderr == "1 label of 1 rater in audit 'sums'.\n"
     with open_database(storage) as db:
         stored = labels.load_labels(db, audit.id, LabelKind.TRACE)
-        assert [(label.unit, label.rater, label.value) for label in stored] == [
-            (first.unit, "ada", "VALID"),
-            (second.unit, "ben", "INVALID"),
-        ]
+        decisions = [(label.unit, label.rater, label.value) for label in stored]
+        assert decisions == [(first.unit, "ada", "VALID"), (second.unit, "ben", "INVALID")]
 
 
 def test_plain_text_and_import_give_a_task_the_same_corrected_accuracy(

@@ -88,12 +88,8 @@ def test_the_report_has_the_differences_between_languages(server: FakeServer, st
 
 
 def test_a_country_of_several_languages_is_asked_in_each(server: FakeServer, storage: str) -> None:
-    audit_config = config_in_language(
-        server.url,
-        ["en", "native"],
-        countries=["Canada", "Germany"],
-        source=str(write_canadian_survey(Path(storage[10:]))),
-    )
+    survey = str(write_canadian_survey(Path(storage[10:])))
+    audit_config = config_in_language(server.url, ["en", "native"], countries=["Canada", "Germany"], source=survey)
     run_audit(audit_config, storage=storage)
     with open_database(storage, create=False) as db:
         traces = results.load_traces(db, get_audit(db, audit_config.name).id)
@@ -110,10 +106,8 @@ def test_a_country_of_several_languages_is_asked_in_each(server: FakeServer, sto
             country_traces = [
                 t for t in traces if (t.model, t.cell.country) == (row.model, country) and t.score is not None
             ]
-            differences.append(
-                np.mean([t.score for t in country_traces if t.language == code])
-                - np.mean([t.score for t in country_traces if t.language == "en"])
-            )
+            native, english = ([t.score for t in country_traces if t.language == c] for c in (code, "en"))
+            differences.append(np.mean(native) - np.mean(english))
         assert row.difference.value == pytest.approx(np.mean(differences))
 
 

@@ -88,10 +88,8 @@ def test_without_respondents_each_treatment_has_a_reason(server: FakeServer, fol
         (folder / f"my_wvs{suffix}").unlink()
     experiment_command = auditor("experiment", "nonresponse", "own", "--json", cwd=folder)
     experiment = json.loads(experiment_command.stdout)
-    assert (experiment["ranking_holds"], set(experiment["not_possible"])) == (
-        None,
-        {"drop", "neutral", "low", "high", "impute"},
-    )
+    not_possible = {"drop", "neutral", "low", "high", "impute"}
+    assert (experiment["ranking_holds"], set(experiment["not_possible"])) == (None, not_possible)
     assert "'my_wvs.csv' is neither a built-in survey nor an existing file" in experiment["not_possible"]["drop"]
     report = open_audit("own", storage="sqlite:///auditor.db").report()
     assert "'my_wvs.csv' is neither a built-in survey nor an existing file" in str(report.ceiling[0].reliability.reason)

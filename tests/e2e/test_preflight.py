@@ -40,10 +40,8 @@ def small(server: FakeServer, models: int = 1, **changes: Any) -> AuditConfig:
 
 
 def judges(server: FakeServer, *names: str) -> list[dict[str, Any]]:
-    return [
-        {"name": n, "model": f"openai/{n}", "api_base": server.url, "api_key": f"os.environ/{KEY_VARIABLE}"}
-        for n in names
-    ]
+    keys = {"api_base": server.url, "api_key": f"os.environ/{KEY_VARIABLE}"}
+    return [{"name": name, "model": f"openai/{name}", **keys} for name in names]
 
 
 def history(storage: str) -> list[StoredCapability]:
@@ -119,10 +117,8 @@ def test_what_preflight_cost_is_in_the_report_and_the_status(server: FakeServer,
     with open_database(storage) as db:
         status = load_audit_status(db, audits.get_audit(db, "scripted"))
     assert status["preflight"] == {"requests": 1, "cost_usd": pytest.approx(cost_usd), "unpriced": 0}
-    assert (
-        "1 request tested which parameters models and judges accept"
-        in auditor("status", "scripted", "--storage", storage).stderr
-    )
+    status = auditor("status", "scripted", "--storage", storage)
+    assert "1 request tested which parameters models and judges accept" in status.stderr
 
 
 def test_recorded_answers_need_no_preflight_but_a_judge_does(server: FakeServer, storage: str, tmp_path: Path) -> None:

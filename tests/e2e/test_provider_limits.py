@@ -97,16 +97,10 @@ def answer_calls(
 
     async def send_all() -> list[Outcome]:
         key, concurrency = f"os.environ/{KEY_VARIABLE}", MAX_IN_FLIGHT // len(n_calls)
-        sections = [
-            ModelSection(
-                name=name, model=f"openai/{name}", api_key=key, concurrency=concurrency, rpm=rpm, rate_limit_scope=scope
-            )
-            for name in n_calls
-        ]
-        gateway, outcomes = (
-            Gateway(sections, LimitsSection(max_attempts=6), dispatcher=provider, **options),
-            list[Outcome](),
-        )
+        keys = {"api_key": key, "concurrency": concurrency, "rpm": rpm, "rate_limit_scope": scope}
+        sections = [ModelSection.model_validate({"name": n, "model": f"openai/{n}", **keys}) for n in n_calls]
+        outcomes = list[Outcome]()
+        gateway = Gateway(sections, LimitsSection(max_attempts=6), dispatcher=provider, **options)
 
         async def work(name: str, samples: Iterator[int]) -> None:
             for sample in samples:
@@ -238,12 +232,11 @@ def test_a_503_with_a_time_to_wait_holds_requests_back_and_changes_no_limit(
 ) -> None:
     provider = Provider(lambda name, at: 3.0 if 5 <= at < 15 else None, Outcome.SERVER_ERROR, 503)
     changes: list[str] = []
-    outcomes = answer_calls(
-        provider,
-        {"a": 1_000},
-        monkeypatch,
-        on_limit_change=lambda account, before, after, reason: changes.append(reason),
-    )
+
+    def record_change(account: str, before: float, after: float, reason: str) -> None:
+        changes.append(reason)
+
+    outcomes = answer_calls(provider, {"a": 1_000}, monkeypatch, on_limit_change=record_change)
     assert set(outcomes) == {Outcome.OK}
     assert provider.n_refused <= MAX_IN_FLIGHT + 10 / 3 + 1
     assert not any("429" in reason for reason in changes)

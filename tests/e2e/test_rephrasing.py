@@ -45,10 +45,8 @@ def test_the_new_words_are_asked_and_reported(server: FakeServer, storage: str) 
     assert {"In Japan, how do people judge ending a marriage?" in t for t in texts} == {True, False}
     assert sum("In Japan, how do people judge suicide?" in t for t in texts) == len(texts) / 2
     report = open_audit("scripted", storage=storage).report()
-    assert (report.audit.survey.survey.wording, report.audit.survey.survey.scale) == (
-        rephrasing["question"],
-        tuple(rephrasing["scale"]),
-    )
+    survey = report.audit.survey.survey
+    assert (survey.wording, survey.scale) == (rephrasing["question"], tuple(rephrasing["scale"]))
     for page in (render_report(report, "html"), render_report(report, "markdown")):
         assert "The configuration rewords the question in “en”" in page
         assert "“divorce” as “ending a marriage”" in page
@@ -144,10 +142,8 @@ def test_a_wording_that_cannot_be_used_is_an_error_at_load(tmp_path: Path, rephr
 
 
 def test_rephrasing_changes_the_config_hash(storage: str) -> None:
-    original, rephrased = (
-        config_with_rephrasing("http://x", {}),
-        config_with_rephrasing("http://x", {"topics": {"divorce": "parting"}}),
-    )
+    rephrasings = ({}, {"topics": {"divorce": "parting"}})
+    original, rephrased = (config_with_rephrasing("http://x", rephrasing) for rephrasing in rephrasings)
     assert original.hash != rephrased.hash
     assert load_planned_survey(original).phrasings == {}
 

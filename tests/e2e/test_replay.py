@@ -138,10 +138,8 @@ def test_recorded_verdicts_settle_conflicts_of_recordings(server: FakeServer, st
     report = audit.report()
     assert report.conflicts.total > 0
     assert report.conflicts.states["majority"] == report.conflicts.total
-    assert {row.model: row.agreement.value for row in report.peer_agreement} == {
-        "old": pytest.approx(2 / 3),
-        "older": pytest.approx(1 / 3),
-    }
+    agreement = {row.model: row.agreement.value for row in report.peer_agreement}
+    assert agreement == pytest.approx({"old": 2 / 3, "older": 1 / 3})
     assert {row.agreement.n for row in report.peer_agreement} == {27}
     verdicts = load_stored(storage, results.load_verdicts)
     assert {(verdict.judge, verdict.justification, bool(verdict.aspects)) for verdict in verdicts} == {
@@ -169,10 +167,8 @@ def test_a_missing_verdict_fails_and_another_file_replaces_it(server: FakeServer
     assert [(row.planned, row.ok, row.losses) for row in lost] == [(18, 17, {"client_error": 1})]
     file.write_text(complete.replace("VALID", "INVALID").replace("ININVALID", "VALID"), "utf-8")
     report = run_audit(settings, storage=storage).report()
-    assert {row.model: row.agreement.value for row in report.peer_agreement} == {
-        "old": pytest.approx(1 / 3),
-        "older": pytest.approx(2 / 3),
-    }
+    agreement = {row.model: row.agreement.value for row in report.peer_agreement}
+    assert agreement == pytest.approx({"old": 1 / 3, "older": 2 / 3})
 
 
 def test_peers_with_recorded_verdicts_judge_each_other(server: FakeServer, storage: str, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from auditor.storage.call_records import StoredAttempt
 from auditor.storage.database import open_database
 from auditor.storage.row_classes import table_of
 from tests.support.audit_configs import KEY_VARIABLE, THREE_SAMPLES, config, with_models
-from tests.support.cli_runner import auditor, succeed
+from tests.support.cli_runner import fail, succeed
 from tests.support.fake_server import FakeServer, Reply, Request, Script, answer, completion, error
 from tests.support.forked_commands import start
 from tests.support.known import known
@@ -128,10 +128,8 @@ def test_failed_reviews_count_towards_the_majority_needed(server: FakeServer, st
         return error(500, "no") if request.body["model"] == "judge-2" and next(requests_of_judge) else answer(request)
 
     server.script = script
-    judges = [
-        {"name": f"j{i}", "model": f"openai/judge-{i}", "api_base": server.url, "api_key": f"os.environ/{KEY_VARIABLE}"}
-        for i in (1, 2)
-    ]
+    server_keys = {"api_base": server.url, "api_key": f"os.environ/{KEY_VARIABLE}"}
+    judges = [{"name": f"j{i}", "model": f"openai/judge-{i}", **server_keys} for i in (1, 2)]
     run_audit(config(server.url, judges=judges, limits={"max_attempts": 1}), storage=storage)
     saved = stored(storage)
     failed = [v for v in saved["verdicts"] if v.judge == "j2"]
@@ -173,19 +171,15 @@ def attempts(storage: str) -> list[tuple[int, int | None, str]]:
 def test_attempts_are_recorded_if_the_run_stops(server: FakeServer, storage: str, tmp_path: Path) -> None:
     server.script = lambda r: error(503, "busy") if r.number == 0 else error(401, "no")
     config_path = config_file(tmp_path, config(server.url, 1, judges=[]))
-    failed_run = auditor("run", config_path, "--storage", storage)
-    assert failed_run.returncode == 1, failed_run.stderr
-    assert "cannot be used" in failed_run.stderr
+    fail("run", config_path, "--storage", storage, code=1, message="cannot be used")
     assert attempts(storage) == [(1, 503, "server_error"), (2, 401, "client_error")]
     assert len(server.requests) == 2
     assert open_audit("scripted", storage=storage).report().cost.lost == 0
 
 
 def test_failed_connections_are_recorded_without_a_status(storage: str, tmp_path: Path) -> None:
-    failed_run = auditor(
-        "run", config_file(tmp_path, config("http://127.0.0.1:9/v1", 1, judges=[])), "--storage", storage
-    )
-    assert failed_run.returncode == 1, failed_run.stderr
+    config_path = config_file(tmp_path, config("http://127.0.0.1:9/v1", 1, judges=[]))
+    fail("run", config_path, "--storage", storage, code=1, message="127.0.0.1:9")
     assert attempts(storage) == [(1, None, "server_error"), (2, None, "server_error")]
 
 

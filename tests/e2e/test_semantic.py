@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import shutil
 from pathlib import Path
@@ -102,11 +103,8 @@ def test_an_audit_of_questions_alone(asked: tuple[str, AuditConfig]) -> None:
     assert worst.left.wording != worst.right.wording
     assert report.cost.total.sums.calls == 2 * QUESTIONS * WORDINGS * 2
     rows = [(r.stage, r.method, r.name, r.planned, r.ok, r.losses, r.missing) for r in report.coverage.models]
-    assert rows == [
-        ("semantic", method, model, 40, 40, {}, 0)
-        for method in ("answers", "rules")
-        for model in ("model-a", "model-b")
-    ]
+    methods_and_models = itertools.product(("answers", "rules"), ("model-a", "model-b"))
+    assert rows == [("semantic", method, model, 40, 40, {}, 0) for method, model in methods_and_models]
     assert {r.counted_label: r.ok for r in report.coverage.total} == {"free-text answers": 80, "rules of thumb": 80}
     assert report.coverage.countries == report.coverage.topics == []
     with open_database(storage, create=False) as db:
@@ -150,11 +148,8 @@ def test_failures_have_no_score_and_are_counted(server: FakeServer, storage: str
 
 
 def test_a_rule_copied_from_the_prompt_is_rejected(server: FakeServer, storage: str) -> None:
-    server.script = lambda request: (
-        completion(json.dumps({"rule": "It is wrong to read what others wrote for themselves."}))
-        if request.schema == "RuleOfThumb"
-        else script(request)
-    )
+    rule = completion(json.dumps({"rule": "It is wrong to read what others wrote for themselves."}))
+    server.script = lambda request: rule if request.schema == "RuleOfThumb" else script(request)
     run_audit(config(server.url, models=1, limit=1), storage=storage)
     semantic_section = find_part(report_of(storage), SemanticReport)
     assert semantic_section.models[0].rules_losses == {"unparsed": 5}
@@ -202,9 +197,8 @@ def test_imported_answers_score_as_asked_ones(asked: tuple[str, AuditConfig], st
     assert (counts.rows, counts.models, counts.questions, counts.empty, counts.unscorable) == (80, 2, 8, 0, 0)
     asked_section = find_part(report_of(asked[0]), SemanticReport)
     imported_section = find_part(report_of(storage, "published"), SemanticReport)
-    assert {r.model: r.consistency.value for r in imported_section.models} == pytest.approx(
-        {r.model: r.consistency.value for r in asked_section.models}
-    )
+    asked_consistency = {r.model: r.consistency.value for r in asked_section.models}
+    assert {r.model: r.consistency.value for r in imported_section.models} == pytest.approx(asked_consistency)
     assert sorted(imported_section.foundations, key=str) == sorted(asked_section.foundations, key=str)
     assert imported_section.worst[-1].left.wording  # the paraphrase's text, not its number
     assert not imported_section.worst[-1].left.wording.isdigit()
@@ -213,8 +207,7 @@ def test_imported_answers_score_as_asked_ones(asked: tuple[str, AuditConfig], st
 def test_the_published_corpora_are_read(storage: str, tmp_path: Path) -> None:
     rows: list[list[object]] = [
         [q, f"Question {q}", f"wording {i} of {q}", STANDS[(q + i) % 2], RULES[(q + i) % 2]]
-        for q in range(6)
-        for i in range(3)
+        for q, i in itertools.product(range(6), range(3))
     ]
     columns = ["question_id", "question", "paraphrased", "model_output", "rot"]
     import_answers(write(tmp_path / "vicuna.csv", columns, rows), audit="mcc", storage=storage)
@@ -271,11 +264,8 @@ def test_questions_that_cannot_be_asked_stop_a_run_before_it_starts(
 
 
 def test_consistency_of_mixed_rules_and_answers_is_between(server: FakeServer, storage: str, tmp_path: Path) -> None:
-    rows: list[list[object]] = [
-        ["m", q, i, STANDS[0] if i < 2 else f"Answer number {i} speaks of bread and weather.", RULES[0]]
-        for q in range(5)
-        for i in range(3)
-    ]
+    texts = (STANDS[0], STANDS[0], "Answer number 2 speaks of bread and weather.")
+    rows: list[list[object]] = [["m", q, i, text, RULES[0]] for q in range(5) for i, text in enumerate(texts)]
     file = write(tmp_path / "a.csv", ["model", "question_id", "paraphrase", "answer", "rot"], rows)
     consistency_by_weight = {}
     for weight in (0.0, 0.2, 1.0):
@@ -308,9 +298,8 @@ def paraphrased_audit(
 
     server.script = author
     file = write(tmp_path / "q.csv", ["question_id", "question"], [["book", BOOK]])
-    return config(
-        server.url, questions=str(file), paraphrases=3, paraphraser="model-b", threshold=0.6, attempts=attempts
-    )
+    probe: dict[str, Any] = {"paraphrases": 3, "paraphraser": "model-b", "threshold": 0.6, "attempts": attempts}
+    return config(server.url, questions=str(file), **probe)
 
 
 def wordings_of_book(storage: str) -> list[MoralWording]:
@@ -453,7 +442,6 @@ def test_baseline_similarities_are_measured_on_rules_and_answers(server: FakeSer
     baseline_metrics = ["bleu", "bleu_nltk", "rouge_l", "rouge_l_stemmed", "bertscore"]
     run_audit(config(server.url, models=1, limit=2, rivals=baseline_metrics), storage=storage)
     semantic_section = find_part(report_of(storage), SemanticReport)
-    assert {(r.text, r.metric) for r in semantic_section.rivals} == {
-        (t, m) for t in ("rot", "answer") for m in ("cosine", *baseline_metrics)
-    }
+    expected = set(itertools.product(("rot", "answer"), ("cosine", *baseline_metrics)))
+    assert {(r.text, r.metric) for r in semantic_section.rivals} == expected
     assert all(r.value.value == pytest.approx(1.0, abs=1e-5) for r in semantic_section.rivals)

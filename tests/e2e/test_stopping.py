@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -61,16 +62,7 @@ def test_a_cell_is_sampled_until_its_samples_agree(server: FakeServer, tmp_path:
     for cell_traces in traces_by_cell.values():
         assert [t.sample for t in cell_traces] == list(range(len(cell_traces)))
         cell_scores = [t.score for t in cell_traces if t.score is not None]
-        spread = (
-            (
-                sum((s - sum(cell_scores) / len(cell_scores)) ** 2 for s in cell_scores)
-                / (len(cell_scores) - 1)
-                / len(cell_scores)
-            )
-            ** 0.5
-            if len(cell_scores) > 1
-            else 9
-        )
+        spread = statistics.stdev(cell_scores) / len(cell_scores) ** 0.5 if len(cell_scores) > 1 else 9
         assert len(cell_traces) == 5 or spread <= 0.06
     assert {len(taken) for taken in traces_by_cell.values()} >= {2, 5}
     assert status["traces"] == status["traces_planned"] == len(traces)
@@ -83,16 +75,12 @@ def test_a_cell_is_sampled_until_its_samples_agree(server: FakeServer, tmp_path:
     assert (review.planned, review.ok, review.missing) == (len(verdicts), len(verdicts), 0)
     with open_database(handle.storage) as db:
         verification = verify_audit(db, handle.name)
-    assert (verification.is_consistent, sum(b.planned for b in verification.balances if b.stage == "direct")) == (
-        True,
-        len(traces),
-    )
+    n_planned = sum(balance.planned for balance in verification.balances if balance.stage == "direct")
+    assert (verification.is_consistent, n_planned) == (True, len(traces))
     direct_row, review_row = report.savings
     assert (direct_row.made, direct_row.full) == (len(traces), 90)
-    assert (review_row.made, review_row.full) == (
-        len(verdicts),
-        round(sum(90 / 2 * read_share(traces, m) for m in "ab")),
-    )
+    n_of_all = round(sum(90 / 2 * read_share(traces, m) for m in "ab"))
+    assert (review_row.made, review_row.full) == (len(verdicts), n_of_all)
     unjudged_config = with_unequal_concurrency(audit).model_copy(update={"judges": []})
     second_results = stored(run_audit(unjudged_config, storage=f"sqlite:///{tmp_path / 'two.db'}"))
     assert [(t.model, t.cell, t.sample, t.score) for t in second_results[0]] == [

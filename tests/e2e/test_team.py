@@ -126,12 +126,8 @@ def test_sqlite_and_postgres_export_the_same_bytes(form: Any, postgres: Postgres
             assert export.row_counts["rating"] == 5
             files = sorted((tmp_path / str(number)).iterdir())
             hashes.append({path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files})
-            chains_and_queues.append(
-                (
-                    hash_chain.verify_chain(db),
-                    [k for k, _ in review_queue.ConflictQueue(db, audit.id, "ada").keys(QueueFilter())],
-                )
-            )
+            keys = [key for key, _ in review_queue.ConflictQueue(db, audit.id, "ada").keys(QueueFilter())]
+            chains_and_queues.append((hash_chain.verify_chain(db), keys))
     assert hashes[0] == hashes[1]
     assert chains_and_queues[0] == chains_and_queues[1]
     assert chains_and_queues[0][0].n_by_kind["rating"] == 5

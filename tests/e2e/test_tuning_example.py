@@ -42,14 +42,9 @@ def test_two_steps_write_an_adapter(tmp_path: Path) -> None:
     for library in ("trl", "peft", "datasets"):
         pytest.importorskip(library, reason=f"the script needs {library}: pip install 'auditor[tune]'")
     save_smallest_llama(tmp_path / "model")
-    rows = [
-        {
-            "prompt": [{"role": "user", "content": f"How acceptable is it? {i}"}],
-            "completion": [{"role": "assistant", "content": "+0.50"}],
-            "country": "Japan",
-        }
-        for i in range(16)
-    ]
+    completion = [{"role": "assistant", "content": "+0.50"}]
+    prompts = [[{"role": "user", "content": f"How acceptable is it? {i}"}] for i in range(16)]
+    rows = [{"prompt": prompt, "completion": completion, "country": "Japan"} for prompt in prompts]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     options = ["rows.jsonl", "--model", "model", "-o", "tuned", "--max-steps", "2", "--cpu"]
     command = [sys.executable, str(SCRIPT), *options]
@@ -64,11 +59,8 @@ def test_two_steps_write_an_adapter(tmp_path: Path) -> None:
 
 
 def test_the_hyperparameters_are_those_that_the_paper_prints() -> None:
-    values = {
-        ast.unparse(node.targets[0]): ast.literal_eval(node.value)
-        for node in ast.parse(SCRIPT.read_text("utf-8")).body
-        if isinstance(node, ast.Assign)
-    }
+    assignments = [node for node in ast.parse(SCRIPT.read_text("utf-8")).body if isinstance(node, ast.Assign)]
+    values = {ast.unparse(node.targets[0]): ast.literal_eval(node.value) for node in assignments}
     assert values["LEARNING_RATE"] == 5e-5
     assert (values["EPOCHS"], values["WEIGHT_DECAY"]) == (2, 0.01)
     assert values["(LORA_RANK, LORA_ALPHA)"] == (16, 64)

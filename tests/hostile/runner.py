@@ -277,11 +277,9 @@ def _collect_result(case: Case, answer: Answer | None, error: Exception | None, 
         if case.protocol != ECHO:
             trace = parse_trace(answer, case.id, CELL, 0, "structured")
             outcome, score = trace.outcome.value, trace.score
-    shown = (
-        [answer.text, answer.error, answer.served_model, answer.finish_reason]
-        if answer
-        else ["".join(_describe_error(error))]
-    )
+    shown = ["".join(_describe_error(error))]
+    if answer:
+        shown = [answer.text, answer.error, answer.served_model, answer.finish_reason]
     return Result(
         outcome=outcome, requests=0, attempts=len(rows), usd=sum(row.get("cost_usd") or 0.0 for row in rows),
         estimated=sum(bool(row.get("estimated")) for row in rows),

@@ -29,9 +29,10 @@ from auditor.storage.rating_log import RatingChange
 from auditor.storage.sqlite_file import copy_database
 from tests.e2e.test_run import CALLS, JAPAN, config_file, stored
 from tests.support.audit_configs import THREE_SAMPLES, config
-from tests.support.cli_runner import CommandOutput, auditor
+from tests.support.cli_runner import CommandOutput, auditor, succeed
 from tests.support.fake_server import FakeServer, Reply, Request, answer
 from tests.support.known import known
+from tests.support.stored_rows import decide
 
 
 def url(path: Path) -> str:
@@ -130,29 +131,29 @@ def test_a_rating_in_a_deleted_database_is_an_error(finished: Path, tmp_path: Pa
         key, _ = next(iter(review_queue.ConflictQueue(db, audit.id, "ada").keys(QueueFilter())))
         shutil.move(finished, tmp_path / "elsewhere.db")
         with pytest.raises(StorageError, match=r"not saved: the database audits\.db was deleted or moved"):
-            rating_log.append_rating(
-                db, audit.id, key, "ada", RatingChange(RatingAction.DECIDE, decision=Decision.LEFT)
-            )
+            decide(db, audit, key, Decision.LEFT)
 
 
 # --- read-only databases ---------------------------------------------------------------------------------------------
 
 
 @contextmanager
-def read_only(folder: Path) -> Iterator[None]:
-    """Mount the folder read-only, which root cannot write to either; skip the test if mounting is not permitted."""
-    mounts: list[list[str | Path]] = [["mount", "--bind", folder, folder], ["mount", "-o", "remount,ro,bind", folder]]
-    for number, mount_command in enumerate(mounts):
-        try:
-            subprocess.run(mount_command, check=True, capture_output=True)
-        except (OSError, subprocess.CalledProcessError) as error:
-            if number:
-                subprocess.run(["umount", "-l", folder], check=True)
-            pytest.skip(f"nothing can be mounted read-only here, which takes root and CAP_SYS_ADMIN: {error}")
-    try:
+def mounted(folder: Path, *mounts: list[str | Path]) -> Iterator[None]:
+    """Mount a folder by these commands until the block ends; skip the test if mounting is not permitted."""
+    with contextlib.ExitStack() as stack:
+        for command in mounts:
+            try:
+                subprocess.run(command, check=True, capture_output=True)
+            except (OSError, subprocess.CalledProcessError) as error:
+                pytest.skip(f"nothing can be mounted here, which takes root and CAP_SYS_ADMIN: {error}")
+            if command is mounts[0]:
+                stack.callback(subprocess.run, ["umount", "-l", folder], check=True)
         yield
-    finally:
-        subprocess.run(["umount", "-l", folder], check=True)
+
+
+def read_only(folder: Path) -> contextlib.AbstractContextManager[None]:
+    """Mount the folder read-only, which root cannot write to either."""
+    return mounted(folder, ["mount", "--bind", folder, folder], ["mount", "-o", "remount,ro,bind", folder])
 
 
 @pytest.fixture(scope="module")
@@ -279,15 +280,14 @@ def test_all_files_of_a_new_database_are_private_to_their_owner(server: FakeServ
     mode_by_name: dict[str, int] = {}
 
     def record_modes() -> None:
-        mode_by_name.update(
-            {file.name: stat.S_IMODE(file.stat().st_mode) for file in folder.rglob("*") if file.is_file()}
-        )
+        files = [file for file in folder.rglob("*") if file.is_file()]
+        mode_by_name.update({file.name: stat.S_IMODE(file.stat().st_mode) for file in files})
 
     server.script = with_event(15, record_modes)
     previous_umask = os.umask(umask)
     try:
-        assert auditor("run", file, "--storage", url(path)).returncode == 0
-        assert auditor("export", "backup", "-o", folder / "copy.db", "--storage", url(path)).returncode == 0
+        succeed("run", file, "--storage", url(path))
+        succeed("export", "backup", "-o", folder / "copy.db", "--storage", url(path))
     finally:
         os.umask(previous_umask)
     record_modes()
@@ -316,19 +316,10 @@ def privacy_check(path: Path) -> dict[str, str] | None:
 # --- full disks ------------------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def full_disk(folder: Path, size: int) -> Iterator[None]:
-    """Mount a disk of `size` bytes as the folder; skip the test if mounting is not permitted."""
+def full_disk(folder: Path, size: int) -> contextlib.AbstractContextManager[None]:
+    """Mount a disk of `size` bytes as the folder."""
     folder.mkdir()
-    mount_command: list[str | Path] = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder]
-    try:
-        subprocess.run(mount_command, check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"no small disk can be mounted here, which takes root and CAP_SYS_ADMIN: {error}")
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "-l", folder], check=True)
+    return mounted(folder, ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder])
 
 
 EXPORTS = {

@@ -195,11 +195,8 @@ def _answer_gemini(protocol: str, answer_content: AnswerContent, finish: dict[st
         parts.append(
             {"functionCall": {"name": answer_content.function["name"], "args": answer_content.function["input"]}}
         )
-    content = (
-        {"role": "model", "parts": parts}
-        if answer_content.parts is not None or answer_content.function is not None
-        else None
-    )
+    is_empty = answer_content.parts is answer_content.function is None
+    content = None if is_empty else {"role": "model", "parts": parts}
     candidate: dict[str, Any] = {"content": content, "index": 0}
     if "finish" in finish:
         candidate["finishReason"] = finish["finish"]
@@ -215,11 +212,8 @@ def _answer_bedrock(protocol: str, answer_content: AnswerContent, finish: dict[s
             "input": answer_content.function["input"],
         }
         content.append({"toolUse": call})
-    message = (
-        {"role": "assistant", "content": content}
-        if answer_content.parts is not None or answer_content.function is not None
-        else None
-    )
+    is_empty = answer_content.parts is answer_content.function is None
+    message = None if is_empty else {"role": "assistant", "content": content}
     body: dict[str, Any] = {"output": {"message": message}, "metrics": {"latencyMs": 1}}
     if "finish" in finish:
         body["stopReason"] = finish["finish"]
