@@ -49,7 +49,7 @@ def chat_requests(server: FakeServer, model: str) -> list[dict[str, Any]]:
     """Arguments of requests of several shapes, each with several messages and seeds."""
     json_schema_format = response_format(SCHEMA_BY_NAME["MoralJudgement"], 80)
     fields = {"api_base": server.url, "api_key": KEY, "timeout": 60.0, "num_retries": 0, "max_retries": 0}
-    param_sets = (
+    param_sets: tuple[dict[str, Any], ...] = (
         {"temperature": 0.5, "max_tokens": 50}, {"temperature": 0.0, "response_format": json_schema_format},
         {"top_p": 0.9},
     )  # fmt: skip
