@@ -120,10 +120,8 @@ async def test_it_equals_what_is_computed_at_once_and_encodes_each_text_once(db:
 
 
 async def test_texts_of_about_the_same_length_are_encoded_together_the_longest_first(db: Database) -> None:
-    texts: dict[CellKey, dict[str, list[str]]] = {
-        ("m", Cell("Japan", str(topic))): {
-            "en": [f"{topic} {sample} " * (1 + (7 * sample + topic) % 40) for sample in range(20)]
-        }
+    texts = {
+        ("m", Cell("Japan", str(topic))): {"en": [f"{topic} {i} " * (1 + (7 * i + topic) % 40) for i in range(20)]}
         for topic in range(30)
     }
     lengths: list[set[int]] = []
@@ -273,31 +271,22 @@ async def test_texts_that_are_submitted_again_are_encoded_once(db: Database) -> 
     assert sum(encoder.batches) == N_COMPARED_TEXTS
 
 
-async def test_a_stopped_run_computes_no_further_batch(db: Database) -> None:
+@pytest.mark.parametrize("is_closed", [False, True])
+async def test_a_stopped_run_computes_no_further_batch_nor_does_closing(db: Database, is_closed: bool) -> None:
     encoder, stop_event = CountingEncoder(), threading.Event()
     consistency = background(encoder, db, stop_event)
     encoder.may_encode.clear()
-    await submit(consistency)
+    await submit(consistency, () if is_closed else TEXTS)
     computing = asyncio.create_task(compute(consistency, TEXTS))
     await asyncio.to_thread(encoder.is_encoding.wait)
-    stop_event.set()
+    if is_closed:
+        await consistency.close()
+    else:
+        stop_event.set()
     encoder.may_encode.set()
     with pytest.raises(RunInterrupted):
         await computing
     await consistency.close()
-    assert len(encoder.batches) == 1
-
-
-async def test_closing_ends_a_computation_that_nobody_waits_for(db: Database) -> None:
-    encoder = CountingEncoder()
-    encoder.may_encode.clear()
-    consistency = background(encoder, db)
-    computing = asyncio.create_task(compute(consistency, TEXTS))
-    await asyncio.to_thread(encoder.is_encoding.wait)
-    await consistency.close()
-    encoder.may_encode.set()
-    with pytest.raises(RunInterrupted):
-        await computing
     assert len(encoder.batches) == 1
 
 

@@ -25,12 +25,9 @@ URUGUAY = build_term("Uruguay", COUNTRY_LABEL)
 
 
 def hide(text: str, country: str = "Germany", topic: str = "homosexuality", language: str = "en") -> str:
-    return blind_text(
-        text,
-        terms=identifying_terms(SURVEY, country, topic, language),
-        model_names=("a", "base", "large", "my-model", "SmolLM2-135M", "gpt-4o"),
-        language=language,
-    )
+    terms = identifying_terms(SURVEY, country, topic, language)
+    model_names = ("a", "base", "large", "my-model", "SmolLM2-135M", "gpt-4o")
+    return blind_text(text, terms=terms, model_names=model_names, language=language)
 
 
 def test_country_topic_and_author_are_gone() -> None:
@@ -96,6 +93,7 @@ INFLECTED = [
     ("zh", "China", "中国人在北京和上海，德国人", "[country]人在[country]和[country]，[another country]人"),
     ("en", "Nigeria", "The Hausa, Nigerians' faith; Berlin.", "The [country]' faith; [another country]."),
     ("en", "Russia", "Soviet times and the Kremlin.", "[country] times and the [country]."),
+    ("en", "Japan", "Germany and Japan.", "[another country] and [country]."),
 ]  # fmt: skip
 
 
@@ -126,11 +124,7 @@ def test_words_that_look_like_countries_stay(language: str, text: str) -> None:
     assert hide(text, country="Germany", topic="divorce", language=language) == text
 
 
-MYSELF = [
-    (language, text, hidden)
-    for language, samples in SAMPLES.items()
-    for text, hidden in samples["self_descriptions"].items()
-]
+MYSELF = [(code, *pair) for code, samples in SAMPLES.items() for pair in samples["self_descriptions"].items()]
 
 
 @pytest.mark.parametrize(("language", "text", "hidden"), MYSELF)
@@ -154,10 +148,6 @@ def test_style_is_gone() -> None:
         "# Head\n- **one** 😀\n* _two_ ✅\n1. three `four`\n> five\n| a | b |\n|---|---|\n“six” — [seven](http://x.y)…"
     )
     assert hide(text) == 'Head\none\ntwo\nthree four\nfive\na , b\n\n"six" - seven...'
-
-
-def test_the_own_country_goes_before_the_others() -> None:
-    assert hide("Germany and Japan.", country="Japan") == "[another country] and [country]."
 
 
 IDS = ("o1", "o3", "k2", "r1", "4o", "GPT-4", "o1-mini", "c4ai", "01")

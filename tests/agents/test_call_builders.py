@@ -34,7 +34,6 @@ from auditor.agents.call_builders import (
 from auditor.agents.elicitation import build_repair_call
 from auditor.agents.peer_review import build_shorter_call
 from auditor.config import ModelSection
-from auditor.config.probes import ReviewProbe
 from auditor.domain import (
     LANGUAGES,
     Answer,
@@ -131,13 +130,9 @@ def test_every_text_that_a_model_wrote_is_shown_to_another_within_the_limit() ->
         text = "\n".join(message.content for message in call.messages)
         assert len(text) < 2 * 1_000 + 2_000
         assert "characters left out …]" in text
-    short = build_pair_call(audit, model, Purpose.declare("consistency"), "Is it right?", "yes", "no")
-    unlimited = audit.model_copy(
-        update={"probes": audit.probes.model_copy(update={"review": ReviewProbe(max_trace_chars=50_000)})}
-    )
-    assert (
-        short.key == build_pair_call(unlimited, model, Purpose.declare("consistency"), "Is it right?", "yes", "no").key
-    )
+    less_limited = config("http://localhost", probes={"direct": {}, "review": {"max_trace_chars": 50_000}})
+    asked = (model, Purpose.declare("consistency"), "Is it right?", "yes", "no")
+    assert build_pair_call(audit, *asked).key == build_pair_call(less_limited, *asked).key
 
 
 def test_the_answer_to_a_task_is_shown_to_judges_within_the_limit() -> None:

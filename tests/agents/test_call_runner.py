@@ -17,13 +17,14 @@ from auditor.agents.call_runner import CallRecorder, RecordingClient, run_calls
 from auditor.agents.run_context import MIN_IN_FLIGHT_FOR_EXTRA_WORKERS, RunContext
 from auditor.domain import Answer, Call, Capability, Message, Outcome, Purpose
 from auditor.models.dispatch import LocalDispatcher
-from auditor.run import fingerprint, load_planned_survey
+from auditor.run import load_planned_survey
 from auditor.run.model_access import run_with_models
-from auditor.storage import audits, hash_chain, ledger
+from auditor.storage import hash_chain, ledger
 from auditor.storage.database import Database, open_database
 from tests.support.audit_configs import config
 from tests.support.fake_server import FakeServer, Reply, Request, answer
 from tests.support.patience import PATIENCE_S
+from tests.support.stored_rows import save_configured
 
 CALLS = 120
 
@@ -76,10 +77,7 @@ def test_while_some_wait_for_the_disk_others_go_out(
 
     with open_database(storage) as db:
         survey = load_planned_survey(audit)
-        saved_audit = audits.save_audit(
-            db, name=audit.name, environment={}, config=audit.model_dump_json(), config_hash=fingerprint(audit),
-            survey=survey,
-        )  # fmt: skip
+        saved_audit = save_configured(db, audit)
         answer_count = run_with_models(work, audit, survey, saved_audit, db)
         assert set(ledger.find_answered_keys(db, [c.key for c in calls])) == {c.key for c in calls}
     assert {a.outcome for a in answer_count.values()} == {Outcome.OK}
@@ -115,8 +113,7 @@ def make_context(db: Database, client: RoomyClient) -> RunContext:
     """The context of a new run, which records what the client answers."""
     audit = config("http://127.0.0.1:1")
     survey = load_planned_survey(audit)
-    audit_columns: dict[str, Any] = {"config": "{}", "config_hash": fingerprint(audit), "environment": {}}
-    saved = audits.save_audit(db, name=audit.name, survey=survey, **audit_columns)
+    saved = save_configured(db, audit)
     recording_client = RecordingClient(client, CallRecorder(db, saved.id, "run"))
     return RunContext(audit, survey, saved.id, [], db, recording_client, capabilities=client)
 

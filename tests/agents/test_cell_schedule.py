@@ -31,24 +31,13 @@ def make_schedule(
     return CellSchedule(audit, n_cells, lambda model: max_concurrent_calls, stop_event or threading.Event())
 
 
-async def work_on(schedule: CellSchedule, lane: Lane) -> list[Step]:
-    """Take and complete all steps of a lane."""
-    steps = []
-    while (step := await schedule.take(lane)) is not None:
+async def work_on(schedule: CellSchedule, lane: Lane, n_steps: int | None = None) -> list[Step]:
+    """Take and complete all steps of a lane, or some, which are there."""
+    steps: list[Step] = []
+    while len(steps) != n_steps and (step := await asyncio.wait_for(schedule.take(lane), PATIENCE_S)) is not None:
         steps.append(step)
         schedule.complete(step)
-    return steps
-
-
-async def work_alone(schedule: CellSchedule, lane: Lane, n_steps: int) -> list[Step]:
-    """Take and complete some steps of a lane, which are there."""
-    steps = []
-    for _ in range(n_steps):
-        async with asyncio.timeout(PATIENCE_S):
-            step = await schedule.take(lane)
-        assert step is not None
-        steps.append(step)
-        schedule.complete(step)
+    assert n_steps in (None, len(steps))
     return steps
 
 
@@ -82,10 +71,10 @@ def test_lanes_are_enough_for_all_requests_in_flight_and_do_not_grow_with_the_ce
 async def test_a_batch_is_reviewed_while_other_cells_are_asked_whatever_other_models_do() -> None:
     schedule = make_schedule(25, models=3)
     schedule.add_answers(0, 25)
-    [first, second] = await work_alone(schedule, answers("model-a"), 2)
+    [first, second] = await work_on(schedule, answers("model-a"), 2)
     assert [first, second] == [Step(Task.ANSWER, "model-a", 0, 1), Step(Task.ANSWER, "model-a", 1, 2)]
     for judge in ("model-b", "model-c"):
-        steps = await work_alone(schedule, reviews(judge), 2)
+        steps = await work_on(schedule, reviews(judge), 2)
         assert steps == [first._replace(task=Task.REVIEW), second._replace(task=Task.REVIEW)]
     assert not schedule.answers_complete.is_set()
 
@@ -106,11 +95,11 @@ async def test_restated_traces_are_reviewed_after_they_are_there() -> None:
     review = {"guess": True, "rewrite": "neutral", "rewriter": "model-b"}
     schedule = make_schedule(1, models=3, probes={"direct": {"samples": 1}, "review": review})
     schedule.add_answers(0, 1)
-    await work_alone(schedule, answers("model-a"), 1)
-    assert [step.task for step in await work_alone(schedule, reviews("model-c"), 2)] == [Task.REVIEW, Task.GUESS]
-    tasks = [step.task for step in await work_alone(schedule, reviews("model-b"), 3)]
+    await work_on(schedule, answers("model-a"), 1)
+    assert [step.task for step in await work_on(schedule, reviews("model-c"), 2)] == [Task.REVIEW, Task.GUESS]
+    tasks = [step.task for step in await work_on(schedule, reviews("model-b"), 3)]
     assert tasks == [Task.REVIEW, Task.GUESS, Task.RESTATE]
-    [step] = await work_alone(schedule, reviews("model-c"), 1)
+    [step] = await work_on(schedule, reviews("model-c"), 1)
     assert (step.task, step.author) == (Task.REVIEW_RESTATED, "model-a")
 
 
@@ -125,18 +114,18 @@ async def test_reviews_wait_for_the_last_round_of_answers_with_a_target_width() 
         assert not schedule.answers_complete.is_set()
     schedule.release_reviews()
     assert schedule.answers_complete.is_set()
-    assert len(await work_alone(schedule, reviews("model-a"), 4)) == 4
+    assert len(await work_on(schedule, reviews("model-a"), 4)) == 4
 
 
 async def test_reviews_wait_for_all_answers_of_their_author_with_batches_of_providers() -> None:
     schedule = make_schedule(100, max_concurrent_calls=sys.maxsize, batch={})
     schedule.add_answers(0, 100)
     assert Counter(schedule.lanes())[answers("model-a")] == 4
-    await work_alone(schedule, answers("model-a"), 3)
+    await work_on(schedule, answers("model-a"), 3)
     review = asyncio.create_task(schedule.take(reviews("model-b")))
     await asyncio.sleep(0)
     assert not review.done()
-    await work_alone(schedule, answers("model-a"), 1)
+    await work_on(schedule, answers("model-a"), 1)
     assert (await review) == Step(Task.REVIEW, "model-a", 0, 32)
 
 

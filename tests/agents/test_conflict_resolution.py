@@ -36,16 +36,17 @@ def audit(models: Iterable[str] = "mn", judges: Iterable[str] = "pqr", **panel: 
     return AuditConfig.model_validate(data | ({"judges": sections(judges)} if judges else {}))
 
 
+def ruled(judge: str, model: str, valid: bool, cell: Cell = CELL) -> Verdict:
+    return Verdict(judge, model, cell, 0, Outcome.OK, Ruling.VALID if valid else Ruling.INVALID)
+
+
 def verdicts(**votes: str) -> list[Verdict]:
     """Verdicts of judges that find one side VALID and the other not; `failed` has none on either."""
-    verdict_rows = []
-    for judge, vote in votes.items():
-        for model, side in (("m", "left"), ("n", "right")):
-            valid = vote == side
-            ruling = Ruling.VALID if valid else Ruling.INVALID
-            outcome = Outcome.TIMEOUT if vote == "failed" else Outcome.OK
-            verdict_rows.append(Verdict(judge, model, CELL, 0, outcome, ruling if outcome is Outcome.OK else None))
-    return verdict_rows
+    return [
+        Verdict(judge, model, CELL, 0, Outcome.TIMEOUT) if vote == "failed" else ruled(judge, model, vote == side)
+        for judge, vote in votes.items()
+        for model, side in (("m", "left"), ("n", "right"))
+    ]
 
 
 LEFT, OPEN, RIGHT = "m", None, "n"
@@ -129,13 +130,10 @@ def test_dawid_and_skene_may_side_with_the_few_who_know() -> None:
             is_sound = rng.random() < 0.5
             for name in names:
                 valid = is_sound if name.startswith("knows") else rng.random() < 0.5
-                ruling = Ruling.VALID if valid else Ruling.INVALID
-                known_verdicts.append(Verdict(name, model, cell, 0, Outcome.OK, ruling))
+                known_verdicts.append(ruled(name, model, valid, cell))
     # On the cell in question all coins fall against the side that is sound.
     for name in names:
-        for model in "mn":
-            valid = (model == "m") == name.startswith("knows")
-            known_verdicts.append(Verdict(name, model, CELL, 0, Outcome.OK, Ruling.VALID if valid else Ruling.INVALID))
+        known_verdicts += [ruled(name, model, (model == "m") == name.startswith("knows")) for model in "mn"]
     [by_model] = resolve_conflicts(config, [CONFLICT], known_verdicts)
     assert (by_model.winner, by_model.votes_left, by_model.votes_right) == ("m", 2, 3)
     plain = config.model_copy(update={"panel": PanelSection()})
@@ -159,25 +157,18 @@ def test_dawid_and_skene_do_not_let_rivals_judge_each_other() -> None:
     config = audit("abcd", (), vote="dawid_skene")
     rng = random.Random(5)
     known = [
-        Verdict(judge, model, Cell("Japan", f"t{i}"), 0, Outcome.OK, Ruling.VALID if sound else Ruling.INVALID)
+        ruled(judge, model, sound, Cell("Japan", f"t{i}"))
         for i in range(40)
         for model in "abcd"
         for sound in [rng.random() < 0.5]
         for judge in "abcd"
         if judge != model
     ]
-    author_verdicts = [
-        Verdict("b", "a", CELL, 0, Outcome.OK, Ruling.VALID),
-        Verdict("a", "b", CELL, 0, Outcome.OK, Ruling.INVALID),
-    ]
+    author_verdicts = [ruled("b", "a", True), ruled("a", "b", False)]
     conflict = Conflict(CELL, "a", "b", 0.5, -0.5, ConflictKind.BINARY)
     [unheard] = resolve_conflicts(config, [conflict], known + author_verdicts)
     assert (unheard.winner, unheard.votes_left, unheard.votes_right) == (None, 0, 0)
 
-    judge_verdicts = [
-        Verdict(judge, model, CELL, 0, Outcome.OK, Ruling.VALID if model == "b" else Ruling.INVALID)
-        for judge in "cd"
-        for model in "ab"
-    ]
+    judge_verdicts = [ruled(judge, model, model == "b") for judge in "cd" for model in "ab"]
     [heard] = resolve_conflicts(config, [conflict], known + author_verdicts + judge_verdicts)
     assert (heard.winner, heard.votes_left, heard.votes_right) == ("b", 0, 2)

@@ -31,12 +31,9 @@ def test_ten_comparisons_take_two_calls_where_sentences_are_measured_and_twenty_
 
 def test_echo_takes_each_pair_from_its_place() -> None:
     pairs_found = list(build_sentence_pairs(VLLM, CELL, LogprobMeasure.ECHO))
-    answers = {
-        c.call.key: Answer(c.call.key, Outcome.OK, text=json.dumps([-i * i for i in range(10)]))
-        for c in pairs_found
-        if c.call
-    }
-    differences = [(parse_sentence_pair_score(c, "m", LogprobMeasure.ECHO, answers, MIN_MASS)) for c in pairs_found]
+    text = json.dumps([-i * i for i in range(10)])
+    answers = {call.key: Answer(call.key, Outcome.OK, text=text) for c in pairs_found for call in c.calls}
+    differences = [parse_sentence_pair_score(c, "m", LogprobMeasure.ECHO, answers, MIN_MASS) for c in pairs_found]
     assert [d.difference for d in differences if d] == [1, 5, 9, 13, 17] * 2
 
 
@@ -70,12 +67,9 @@ def test_a_choice_between_improbable_letters_is_not_measurable(is_swapped: bool)
 @pytest.mark.parametrize("outcome", [o for o in Outcome if o is not Outcome.OK])
 def test_a_failure_has_no_difference(outcome: Outcome) -> None:
     [comparison, *_] = build_sentence_pairs(VLLM, CELL, LogprobMeasure.CHOICE)
-    assert comparison.call
-    assert comparison.swapped_call
-    answers = {
-        comparison.call.key: Answer(comparison.call.key, Outcome.OK, text='[["A", -1.0], ["B", -2.0]]'),
-        comparison.swapped_call.key: Answer(comparison.swapped_call.key, outcome),
-    }
+    key, swapped_key = (call.key for call in comparison.calls)
+    answered = Answer(key, Outcome.OK, text='[["A", -1.0], ["B", -2.0]]')
+    answers = {key: answered, swapped_key: Answer(swapped_key, outcome)}
     contrast = parse_sentence_pair_score(comparison, "m", LogprobMeasure.CHOICE, answers, MIN_MASS)
     assert contrast
     assert (contrast.outcome, contrast.difference) == (outcome, None)
@@ -111,13 +105,9 @@ def test_scores_are_means_within_the_models_own_range_and_a_cell_that_lacks_one_
     pair_scores = [contrast(c, n, v + n) for c, v in (("a", 0.0), ("b", 3.0), ("c", 1.0)) for n in range(10)]
     pair_scores += [contrast("d", n, None if n == 4 else 99.0) for n in range(10)]
     pair_scores += [contrast(c, n, v, "other") for c, v in (("a", 500.0), ("b", -500.0)) for n in range(10)]
-    score_by_model_and_country = {(s.model, s.cell.country): s for s in compute_logprob_scores(pair_scores)}
-    assert [score_by_model_and_country["m", c].score for c in "abc"] == pytest.approx([-1.0, 1.0, -1 / 3])
-    assert [score_by_model_and_country["m", c].raw for c in "abc"] == pytest.approx([4.5, 7.5, 5.5])
-    assert (
-        score_by_model_and_country["m", "d"].score,
-        score_by_model_and_country["m", "d"].raw,
-        score_by_model_and_country["m", "d"].n_ok,
-    ) == (None, None, 9)
-    assert [score_by_model_and_country["other", c].score for c in "ab"] == [1.0, -1.0]
-    assert {s.n_planned for s in score_by_model_and_country.values()} == {10}
+    scores = {(s.model, s.cell.country): s for s in compute_logprob_scores(pair_scores)}
+    assert [scores["m", c].score for c in "abc"] == pytest.approx([-1.0, 1.0, -1 / 3])
+    assert [scores["m", c].raw for c in "abc"] == pytest.approx([4.5, 7.5, 5.5])
+    assert (scores["m", "d"].score, scores["m", "d"].raw, scores["m", "d"].n_ok) == (None, None, 9)
+    assert [scores["other", c].score for c in "ab"] == [1.0, -1.0]
+    assert {s.n_planned for s in scores.values()} == {10}

@@ -27,12 +27,8 @@ from tests.support.known import known
 
 ROOT = Path(__file__).parents[2]
 PROMPTS_OF_EXPERIMENTS = {
-    "review.contest",
-    "review.contest.task",
-    "semantic.choice",
+    *("review.contest", "review.contest.task", "semantic.choice", "semantic.follow.structured", "semantic.follow.text"),
     "semantic.equivalence",  # shown to people only
-    "semantic.follow.structured",
-    "semantic.follow.text",
 }
 """Experiments on a recorded audit ask with them; its results do not depend on them."""
 FILES_NOT_COVERED = {
@@ -166,9 +162,8 @@ def test_an_audit_begun_with_the_first_schema_keeps_it_unless_the_file_names_ano
     assert keep_earlier_defaults(None, now) == now
     assert keep_earlier_defaults(stored_audit(now.model_dump(mode="json")), now).hash == now.hash
     explicit = config("http://127.0.0.1:1", probes={"direct": {"samples": 3, "schema_version": 2}})
-    assert keep_earlier_defaults(audit, explicit) == explicit.model_copy(
-        update={"conflicts": keep_earlier_defaults(audit, explicit).conflicts}
-    )
+    kept = keep_earlier_defaults(audit, explicit)
+    assert kept == explicit.model_copy(update={"conflicts": kept.conflicts})
     notice = known(describe_config_change(audit, explicit, "another"))
     assert "changed since its last run: probes.direct.schema_version. " in notice
 
@@ -184,8 +179,6 @@ def test_a_new_audit_and_one_that_sets_the_key_get_what_they_say() -> None:
 
 def test_the_key_counts_only_where_scores_are_by_two_methods() -> None:
     direct_only = {"probes": {"direct": {"samples": 1}}}
-    hashes = [
-        {config("http://127.0.0.1:1", **probes, conflicts={"methods": value}).hash for value in (True, False)}
-        for probes in (direct_only, BOTH_METHODS)
-    ]
-    assert [len(values) for values in hashes] == [1, 2]
+    for probes, n_hashes in ((direct_only, 1), (BOTH_METHODS, 2)):
+        audits = [config("http://127.0.0.1:1", **probes, conflicts={"methods": value}) for value in (True, False)]
+        assert len({audit.hash for audit in audits}) == n_hashes

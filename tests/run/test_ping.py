@@ -172,10 +172,8 @@ def test_a_server_that_is_not_there_is_not_reachable(server: FakeServer) -> None
 def test_a_model_without_its_key_is_not_asked(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(KEY_VARIABLE)
     [result] = ping(config(server.url, 1, judges=[])).values()
-    assert (result.key, result.problem) == (
-        f"{KEY_VARIABLE} is not set",
-        f"the environment variable {KEY_VARIABLE} is not set.",
-    )
+    unset = f"{KEY_VARIABLE} is not set"
+    assert (result.key, result.problem) == (unset, f"the environment variable {unset}.")
     assert result.how_to_fix == f"Set it: export {KEY_VARIABLE}=..."
     assert server.requests == []
 

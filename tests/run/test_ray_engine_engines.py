@@ -18,10 +18,9 @@ from auditor.cli.doctor_audit import run_doctor_checks
 from auditor.config import AuditConfig
 from auditor.domain import Call, LogprobMeasure, Message, Purpose
 from auditor.errors import ConfigError, UsageError
-from auditor.run import load_planned_survey, ray_cluster, ray_engine, run_audit
+from auditor.run import ray_cluster, ray_engine, run_audit
 from auditor.run.fingerprints import describe_config_change, fingerprint
 from auditor.run.ray_engine import dedicated_model_selector, make_worker_config, slot_factory
-from auditor.storage import audits
 from auditor.storage.database import open_database
 from tests.e2e.test_replay import config_with_replay, write_log
 from tests.e2e.test_run import question, stored
@@ -29,6 +28,7 @@ from tests.run.test_ray_pool import LocalWorker
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.fake_server import FakeServer
 from tests.support.known import known
+from tests.support.stored_rows import save_configured
 
 
 @pytest.fixture
@@ -107,10 +107,7 @@ def test_the_engine_does_not_change_the_audits_hash(server: FakeServer, storage:
     ray_audit = local_audit.with_run(engine="ray", ray_address="10.0.0.1:6379")
     assert ray_audit.hash == local_audit.hash
     with open_database(storage) as db:
-        audit_columns: dict[str, Any] = {
-            "config": local_audit.model_dump_json(), "config_hash": fingerprint(local_audit), "environment": {},
-        }  # fmt: skip
-        saved = audits.save_audit(db, name=local_audit.name, survey=load_planned_survey(local_audit), **audit_columns)
+        saved = save_configured(db, local_audit)
     assert describe_config_change(saved, ray_audit, fingerprint(ray_audit)) is None
 
 
@@ -119,10 +116,7 @@ def test_a_config_key_of_a_later_version_is_not_a_change(server: FakeServer, sto
     stored_config = audit.model_dump(mode="json")
     del stored_config["probes"]["review"]["max_trace_chars"]
     with open_database(storage) as db:
-        audit_columns: dict[str, Any] = {
-            "config": json.dumps(stored_config), "config_hash": fingerprint(audit), "environment": {},
-        }  # fmt: skip
-        saved = audits.save_audit(db, name=audit.name, survey=load_planned_survey(audit), **audit_columns)
+        saved = save_configured(db, audit, json.dumps(stored_config))
     changed_audit = audit.model_copy(update={"seed": 8})
     note = known(describe_config_change(saved, changed_audit, fingerprint(changed_audit)))
     assert "changed since its last run: seed. " in note

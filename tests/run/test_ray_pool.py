@@ -174,9 +174,8 @@ async def test_a_worker_redacts_the_keys_of_other_models(server: FakeServer, mon
     audit = config(server.url)
     monkeypatch.setenv("ANOTHER_KEY", "key-of-another-model")
     server.script = lambda _: completion("it is key-of-another-model")
-    async with local_dispatcher(
-        make_worker_config(audit, secret_variables=("ANOTHER_KEY", "NOT_SET_HERE")), []
-    ) as dispatcher:
+    worker_config = make_worker_config(audit, secret_variables=("ANOTHER_KEY", "NOT_SET_HERE"))
+    async with local_dispatcher(worker_config, []) as dispatcher:
         reply = await dispatcher.send(call(audit), 1, 60.0)
     assert reply.answer.text == "it is [key removed]"
 
@@ -258,9 +257,8 @@ async def test_workers_that_die_in_a_row_end_the_run(server: FakeServer, monkeyp
         with pytest.raises(ModelSetupError, match="died one after another"):
             await dispatcher.wait_for_first_worker()
     assert len(workers[0].actors) == MAX_CONSECUTIVE_DEATHS + 1
-    assert [note.split(".")[0] for note in notes] == [
-        f"The worker on {platform.node()} died before it sent anything"
-    ] * MAX_CONSECUTIVE_DEATHS
+    expected = f"The worker on {platform.node()} died before it sent anything"
+    assert [note.split(".")[0] for note in notes] == [expected] * MAX_CONSECUTIVE_DEATHS
 
 
 async def test_20_replies_are_collected_at_once(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -253,12 +253,8 @@ def test_a_change_of_any_column_of_any_covered_table_is_found(db: Database, monk
                 places = ", ".join("?" for _ in row)
                 connection.execute(f'INSERT INTO "{changes.table.name}" VALUES ({places})', list(row.values()))
         problem_of = {True: "has no recorded answer behind it", False: "was written past the chain"}
-        assert_found(
-            [
-                (*changes.name_problem(changes.copy_of(changes.rows[0]))[:2], problem_of[changes.is_derived])
-                for changes in tables
-            ]
-        )
+        added = [(changes.name_problem(changes.copy_of(changes.rows[0])), changes.is_derived) for changes in tables]
+        assert_found([(table, row, problem_of[is_derived]) for (table, row, _), is_derived in added])
 
 
 def test_self_consistencies_follow_from_the_stored_vectors(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,10 +266,8 @@ def test_self_consistencies_follow_from_the_stored_vectors(db: Database, monkeyp
     assert known(derivation.check).changed.keys() == {"score"}
     problems = [row.problem for row in known(derivation.check).differences]
     assert any("self_consistency = " in problem and "give nothing" in problem for problem in problems)
-    assert {(broken.record_kind, broken.problem) for broken in hash_chain.verify_chain(db).breaks} == {
-        ("vector", "is not as it was written"),
-        ("vector", "is gone"),
-    }
+    breaks = {(broken.record_kind, broken.problem) for broken in hash_chain.verify_chain(db).breaks}
+    assert breaks == {("vector", "is not as it was written"), ("vector", "is gone")}
 
 
 def test_an_exclusion_and_its_undoing_verify(db: Database) -> None:
@@ -392,11 +386,7 @@ EXPERIMENTS_BY_NAME: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("planted", "bias", "temperature", "rules"), (NAME,)),
     "validity": ("sums",),
     "accuracy": (NAME, "facts.csv"),
-    "robustness": (
-        "scripted",
-        "--ask",
-        *(f"--without={name}" for name in ("temperature", "language", "role", "wording")),
-    ),
+    "robustness": ("scripted", "--ask", *map("--without={}".format, ("temperature", "language", "role", "wording"))),
 }
 """Arguments of the experiments that store results."""
 FACTS = "question_id,question,choices,correct,paraphrase\nq1,Which is a fruit?,pear|stone,pear,What is a fruit?\n"

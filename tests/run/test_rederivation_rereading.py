@@ -21,7 +21,7 @@ from auditor.run.audit_changes import exclude_answers, undo_exclusion
 from auditor.run.rederivation import derive_again, reread_audit, undo_reread
 from auditor.storage import audits, results
 from auditor.storage.database import Database, open_database
-from tests.run.test_rederivation import CONFIG, NAME, TOPICS
+from tests.run.test_rederivation import CONFIG, NAME, TOPICS, execute
 from tests.support.cli_runner import auditor
 from tests.support.fixed_address import word_encoder
 from tests.support.known import known
@@ -76,10 +76,6 @@ def dump(db: Database) -> dict[str, list[str]]:
         }
         audit_rows = connection.exec_driver_sql("SELECT stage, environment, config_hash FROM audit")
         return rows | {"audit": list(map(repr, audit_rows))}
-
-
-def execute(db: Database, statement: str) -> None:
-    db.write(lambda connection: connection.exec_driver_sql(statement))
 
 
 def storage_of(db: Database) -> str:
@@ -168,7 +164,7 @@ def test_a_rereading_before_a_run_is_not_undone_after_it(db: Database) -> None:
 
 
 def test_results_that_were_changed_are_not_taken_for_a_reading(db: Database) -> None:
-    db.write(lambda connection: connection.exec_driver_sql("UPDATE trace SET score = 0.125 WHERE rowid = 3"))
+    execute(db, "UPDATE trace SET score = 0.125 WHERE rowid = 3")
     assert reread_audit(NAME, storage=storage_of(db)).n_by_table == {}
     assert not derive_again(db, audits.get_audit(db, NAME)).is_consistent
 

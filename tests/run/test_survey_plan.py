@@ -15,10 +15,14 @@ from auditor.surveys import load_survey
 from tests.support.probe_packages import TOY_MODULE, install_package, use_packages
 
 
-def plan(survey: dict[str, object], **keys: object) -> Survey:
+def audit_of(survey: dict[str, object], **keys: object) -> AuditConfig:
     models = [{"name": "m", "model": "simulated/knows-every-culture"}]
     config = {"name": "simulated-a", "judges": [], "survey": survey, "models": models, **keys}
-    return load_planned_survey(AuditConfig.model_validate(config))
+    return AuditConfig.model_validate(config)
+
+
+def plan(survey: dict[str, object], **keys: object) -> Survey:
+    return load_planned_survey(audit_of(survey, **keys))
 
 
 @pytest.mark.parametrize(
@@ -56,15 +60,8 @@ def test_probes_name_unmeasurable_figures_before_the_first_call(
     module = TOY_MODULE.replace(settings, settings + hook)
     install_package(tmp_path / "site", "toy = toy:Toy", module)
     use_packages(monkeypatch, tmp_path / "site")
-    config = AuditConfig.model_validate(
-        {
-            "name": "simulated-a",
-            "judges": [],
-            "survey": {"source": "wvs7-sample", "countries": ["Japan"], "topics": ["divorce"]},
-            "models": [{"name": "m", "model": "simulated/knows-every-culture"}],
-            "probes": {"direct": {}, "toy": {}},
-        }
-    )
+    one_cell = {"source": "wvs7-sample", "countries": ["Japan"], "topics": ["divorce"]}
+    config = audit_of(one_cell, probes={"direct": {}, "toy": {}})
     sentence = "1 cells are too few."
     assert list_unmeasurable(config, load_planned_survey(config)) == [sentence]
     assert list(_check_measurable(config)) == [DoctorCheck("warn", "probes", sentence)]

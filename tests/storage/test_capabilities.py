@@ -102,7 +102,7 @@ def race(url: str, audit_id: int, name: str, barrier: Barrier, winners: Queue[tu
     """Store another capability than the other process, at the same moment, for each of some models."""
 
     async def save_all(db: Database) -> list[str]:
-        capability, ids = Capability(AnswerForm.TEXT, dropped_params=(name,)), []
+        capability, ids = Capability(AnswerForm.TEXT, dropped_params=(name,)), list[str]()
         for number in range(N_RACES):
             barrier.wait(PATIENCE_S)
             winner = await save(db, audit_id, capability, CapabilityKey(f"m{number}", None, None))

@@ -55,7 +55,7 @@ def stored_names(db: Database) -> list[str]:
 
 
 @contextmanager
-def waiting_run(url: str, limit_s: float = 60, notify: Callable[[str], object] = lambda _: None) -> Iterator[Database]:
+def waiting_run(url: str, limit_s: float = 60, notify: Callable[[str], None] = lambda _: None) -> Iterator[Database]:
     """A database in which the audit `a` runs, which waits in outages."""
     with open_database(url) as db, run_lock(db, "a"), db.outages.wait_for_database(limit_s, notify):
         yield db

@@ -7,6 +7,7 @@ import shutil
 import signal
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import text
@@ -86,7 +87,7 @@ def test_sample_and_labels_survive_another_run_of_the_audit(db: Database, audit:
     before = labels.load_label_sample(db, audit.id, LabelKind.TRACE)
     labels.append_label(db, audit.id, make_label(before[0].unit))
     traces = results.load_traces(db, audit.id)
-    keys = {"name": audit.name, "config": audit.config, "survey": audits.load_audit_survey(db, audit)}
+    keys: dict[str, Any] = {"name": audit.name, "config": audit.config, "survey": audits.load_audit_survey(db, audit)}
     assert audits.save_audit(db, **keys, config_hash="changed", environment={}).id == audit.id
     assert labels.load_labels(db, audit.id, LabelKind.TRACE) == []  # until the text is there again
     save_records(db, audit.id, traces)

@@ -7,7 +7,9 @@ from typing import Any, TypeVar
 
 from sqlalchemy import func, select
 
+from auditor.config import AuditConfig
 from auditor.domain import Decision, Rating, RatingAction
+from auditor.run import fingerprint, load_planned_survey
 from auditor.storage import audits, hash_chain, rating_log
 from auditor.storage.audits import Audit
 from auditor.storage.call_records import StoredAttempt
@@ -23,6 +25,13 @@ def load_stored(storage: str, load: Callable[..., R], *arguments: Any, name: str
     """What a function of the storage loads of an audit, by its id."""
     with open_database(storage, create=False) as db:
         return load(db, audits.get_audit(db, name).id, *arguments)
+
+
+def save_configured(db: Database, audit: AuditConfig, stored_config: str | None = None) -> Audit:
+    """Save an audit as a run does before its first call, with another text of its configuration if one is given."""
+    text, config_hash = stored_config or audit.model_dump_json(), fingerprint(audit)
+    survey = load_planned_survey(audit)
+    return audits.save_audit(db, name=audit.name, config=text, config_hash=config_hash, survey=survey, environment={})
 
 
 def find_part(owner: Any, figures: type[R]) -> R:
