@@ -121,7 +121,7 @@ async def test_the_caller_gets_the_storage_failure(db: Database) -> None:
 
 async def test_how_an_answer_was_requested_is_recorded(db: Database) -> None:
     call = make_call(0)
-    details = {"capability": "0123456789ab", "form": AnswerForm.JSON_OBJECT, "reasoning_tokens": 7}
+    details: dict[str, Any] = {"capability": "0123456789ab", "form": AnswerForm.JSON_OBJECT, "reasoning_tokens": 7}
     answer = replace(make_answer(call), attempts=(), **details)
     await ledger.record_answer(db, call, answer)
     assert ledger.load_answers(db, [call.key]) == {call.key: answer}
