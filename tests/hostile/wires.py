@@ -195,7 +195,7 @@ def _answer_gemini(protocol: str, answer_content: AnswerContent, finish: dict[st
         parts.append(
             {"functionCall": {"name": answer_content.function["name"], "args": answer_content.function["input"]}}
         )
-    is_empty = answer_content.parts is answer_content.function is None
+    is_empty = answer_content.parts is None and answer_content.function is None
     content = None if is_empty else {"role": "model", "parts": parts}
     candidate: dict[str, Any] = {"content": content, "index": 0}
     if "finish" in finish:
@@ -212,7 +212,7 @@ def _answer_bedrock(protocol: str, answer_content: AnswerContent, finish: dict[s
             "input": answer_content.function["input"],
         }
         content.append({"toolUse": call})
-    is_empty = answer_content.parts is answer_content.function is None
+    is_empty = answer_content.parts is None and answer_content.function is None
     message = None if is_empty else {"role": "assistant", "content": content}
     body: dict[str, Any] = {"output": {"message": message}, "metrics": {"latencyMs": 1}}
     if "finish" in finish:

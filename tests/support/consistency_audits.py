@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from auditor.domain import ComparisonChoice, Outcome, Purpose
+from auditor.domain import ComparisonChoice, Outcome
 from auditor.probes.logic import comparison_rows as comparisons
 from auditor.probes.logic.comparisons import Comparison, Item, ItemSet, Relation
 from auditor.probes.semantic import answer_rows
@@ -41,22 +41,16 @@ def save_logic_audit(db: Database, name: str = "comparisons", seed: int = 0) -> 
     """Save an audit in which judges compare the items of several sets, in both orders, forms and wordings."""
     rng = np.random.default_rng(seed)
     audit = _save_audit(db, name)
-    item_sets = [
-        ItemSet(
-            f"set {i}",
-            "",
-            "preference",
-            tuple(Item(f"item {j}", f"Item {j}", float(human)) for j, human in enumerate(row)),
-        )
-        for i, row in enumerate(rng.permuted(np.tile(np.arange(N_ITEMS), (N_SETS, 1)), axis=1))
-    ]
+    item_sets = []
+    for i, row in enumerate(rng.permuted(np.tile(np.arange(N_ITEMS), (N_SETS, 1)), axis=1)):
+        items = tuple(Item(f"item {j}", f"Item {j}", float(human)) for j, human in enumerate(row))
+        item_sets.append(ItemSet(f"set {i}", "", "preference", items))
     comparisons.replace_item_sets(db, audit.id, item_sets)
     for judge, error_share in enumerate(ERROR_SHARES):
         for item_set in item_sets:
             answers = list(_compare_items(rng, f"judge {judge}", item_set, float(error_share)))
             save_records(db, audit.id, answers)
-    audits.set_stage(db, audit.id, audits.FINISHED)
-    return audits.get_audit(db, name)
+    return _finish(db, audit)
 
 
 def _compare_items(rng: np.random.Generator, judge: str, item_set: ItemSet, error_share: float) -> Iterator[Comparison]:
@@ -75,16 +69,11 @@ def save_semantic_audit(db: Database, name: str = "questions", seed: int = 0) ->
     """Save an audit in which models answer questions of all foundations, scored by all measures and by a judge."""
     rng = np.random.default_rng(seed)
     audit = _save_audit(db, name)
-    questions = [
-        MoralQuestion(
-            f"q{i:02d}",
-            f"Question {i}?",
-            (f"Wording {i}?",),
-            FOUNDATIONS[i % len(FOUNDATIONS)],
-            country=COUNTRIES[i % len(COUNTRIES)],
-        )
-        for i in range(N_QUESTIONS)
-    ]
+    questions = []
+    for i in range(N_QUESTIONS):
+        foundation, country = FOUNDATIONS[i % len(FOUNDATIONS)], COUNTRIES[i % len(COUNTRIES)]
+        question = MoralQuestion(f"q{i:02d}", f"Question {i}?", (f"Wording {i}?",), foundation, country=country)
+        questions.append(question)
     answer_rows.replace_questions(db, audit.id, questions)
     measures = [(text, metric) for text in ("rot", "answer") for metric in ("sage", "cosine", "bleu")]
     scores = [
@@ -102,23 +91,18 @@ def save_semantic_audit(db: Database, name: str = "questions", seed: int = 0) ->
     )
     answer_rows.replace_scores(db, audit.id, scores, [], settings)
     verdicts = [
-        PairVerdict(
-            "judge",
-            Purpose.declare("consistency").value,
-            model,
-            question.id,
-            left,
-            right,
-            Outcome.OK,
-            bool(rng.random() < 0.7),
-        )
+        PairVerdict("judge", "consistency", model, question.id, left, right, Outcome.OK, bool(rng.random() < 0.7))
         for model, question in itertools.product(MODELS, questions)
         for left, right in itertools.combinations(range(N_SAMPLES), 2)
     ]
     save_records(db, audit.id, verdicts)
-    audits.set_stage(db, audit.id, audits.FINISHED)
-    return audits.get_audit(db, name)
+    return _finish(db, audit)
 
 
 def _save_audit(db: Database, name: str) -> Audit:
     return audits.save_audit(db, name=name, config=None, config_hash=None, survey=EMPTY_SURVEY, environment={})
+
+
+def _finish(db: Database, audit: Audit) -> Audit:
+    audits.set_stage(db, audit.id, audits.FINISHED)
+    return audits.get_audit(db, audit.name)

@@ -84,16 +84,11 @@ def _findings() -> list[Block]:
         for (status, phrase), model, r in zip(words, MODELS, R, strict=True)
     ]
     columns = [
-        Column("Model", "name"),
-        Column("r", "estimate", emphasis=True),
-        Column("p", "number", style="p_value"),
+        Column("Model", "name"), Column("r", "estimate", emphasis=True), Column("p", "number", style="p_value"),
         Column("Bias", "estimate", style="signed", show_n=False),
-        Column("Valid", "estimate", style="percent", digits=0),
-        Column("Ceiling", "number"),
-        Column("Usable", "share"),
-        Column("Read from"),
-        Column("Cells", "number"),
-    ]
+        Column("Valid", "estimate", style="percent", digits=0), Column("Ceiling", "number"), Column("Usable", "share"),
+        Column("Read from"), Column("Cells", "number"),
+    ]  # fmt: skip
     rows: list[Row | Sequence[Cell]] = [
         [MODELS[0], _estimate(R[0]), 0.0004, _estimate(0.17, 0.05), _estimate(0.87, 0.06), 0.934,
          CountShare(1240, 1254), ("log-probabilities of the prompt, ", Code("echo")), 1254],
@@ -220,21 +215,10 @@ def _published() -> Table:
 
 _KEY_FIELDS = frozenset(
     (
-        "id",
-        "table_id",
-        "section_id",
-        "page",
-        "key",
-        "interval_key",
-        "kind",
-        "style",
-        "role",
-        "status",
-        "state",
-        "in_print",
-        "spec",
+        "id", "table_id", "section_id", "page", "key", "interval_key", "kind", "style", "role", "status", "state",
+        "in_print", "spec",
     )
-)
+)  # fmt: skip
 """Fields whose texts are not shown."""
 
 

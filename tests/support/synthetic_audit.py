@@ -129,25 +129,20 @@ def _fill(
 
 
 def _config(name: str, names: Sequence[str], samples: int, seed: int) -> AuditConfig:
+    models = [ModelSection(name=n, model=f"openai/{n}-1") for n in names]
     return AuditConfig(
-        name=name,
-        survey=SurveySection(source="population"),
-        models=[ModelSection(name=n, model=f"openai/{n}-1") for n in names],
-        judges="peers" if len(names) > 1 else [],
-        probes=Probes(direct=DirectProbe(samples=samples)),
-        seed=seed,
-    )
+        name=name, survey=SurveySection(source="population"), models=models, judges="peers" if len(names) > 1 else [],
+        probes=Probes(direct=DirectProbe(samples=samples)), seed=seed,
+    )  # fmt: skip
 
 
 def _survey(rng: np.random.Generator, countries: Sequence[str], topics: Sequence[str]) -> Survey:
     level = rng.normal(0, 0.25, len(countries))[:, None] + rng.normal(-0.25, 0.45, len(topics))[None, :]
     score = np.clip(level + rng.normal(0, 0.12, level.shape), -0.99, 0.99).round(2)
-    cells = [
-        SurveyCell(
-            cell=Cell(country, topic), score=None if (7 * i + 5 * j) % 29 == 17 else float(score[i, j]), n=1000 + 10 * i
-        )
-        for (i, country), (j, topic) in itertools.product(enumerate(countries), enumerate(topics))
-    ]
+    cells = []
+    for (i, country), (j, topic) in itertools.product(enumerate(countries), enumerate(topics)):
+        cell_score = None if (7 * i + 5 * j) % 29 == 17 else float(score[i, j])
+        cells.append(SurveyCell(cell=Cell(country, topic), score=cell_score, n=1000 + 10 * i))
     return Survey(
         name="population", title="A made-up survey", source="Drawn at random; describes no real country.",
         wording="How justifiable is {topic} in {country}?", scale=("never justifiable", "always justifiable"),
@@ -192,22 +187,14 @@ def _verdicts(
     verdicts = []
     for (trace, judge), is_failure, is_valid in zip(pairs, failed.tolist(), valid.tolist(), strict=True):
         outcome = next(causes) if is_failure else Outcome.OK
-        ok = outcome is Outcome.OK
-        ratings = {aspect.name: is_valid or aspect.name == "logical_consistency" for aspect in REVIEW_ASPECTS}
-        call = _call(judge, Purpose.REVIEW, trace.cell, trace.sample, of=trace.model)
-        verdicts.append(
-            Verdict(
-                judge=judge,
-                model=trace.model,
-                cell=trace.cell,
-                sample=trace.sample,
-                outcome=outcome,
-                ruling=(Ruling.VALID if is_valid else Ruling.INVALID) if ok else None,
-                aspects=ratings if ok else {},
-                justification=("The score follows." if is_valid else "The score does not follow.") if ok else None,
-                key=call.key,
-            )
-        )
+        key = _call(judge, Purpose.REVIEW, trace.cell, trace.sample, of=trace.model).key
+        verdict = Verdict(judge, trace.model, trace.cell, trace.sample, outcome, key=key)
+        if outcome is Outcome.OK:
+            ruling = Ruling.VALID if is_valid else Ruling.INVALID
+            ratings = {aspect.name: is_valid or aspect.name == "logical_consistency" for aspect in REVIEW_ASPECTS}
+            words = "The score follows." if is_valid else "The score does not follow."
+            verdict = replace(verdict, ruling=ruling, aspects=ratings, justification=words)
+        verdicts.append(verdict)
     return verdicts
 
 
@@ -217,20 +204,14 @@ def _cell_scores(rng: np.random.Generator, model: str, traces: Sequence[Trace], 
         ok_scores = [t.score for t in group if t.score is not None]
         has_several = len(ok_scores) > 1
         consistency = float(rng.uniform(0.6, 0.98)) if has_several else None
-        cell_scores.append(
-            CellScore(
-                model=model,
-                cell=cell,
-                method="direct",
-                score=float(np.mean(ok_scores)) if ok_scores else None,
-                variance=float(np.var(ok_scores, ddof=1)) if has_several else None,
-                n_ok=len(ok_scores),
-                n_planned=samples,
-                self_consistency=consistency,
-                chance_similarity=None if consistency is None else 0.3 + 0.1 * consistency,
-                topic_similarity=None if consistency is None else 0.4 + 0.1 * consistency,
-            )
-        )
+        score = float(np.mean(ok_scores)) if ok_scores else None
+        variance = float(np.var(ok_scores, ddof=1)) if has_several else None
+        cell_score = CellScore(model, cell, "direct", score, n_ok=len(ok_scores), n_planned=samples, variance=variance)
+        if consistency is not None:
+            chance, topic = 0.3 + 0.1 * consistency, 0.4 + 0.1 * consistency
+            similarities = {"chance_similarity": chance, "topic_similarity": topic}
+            cell_score = replace(cell_score, self_consistency=consistency, **similarities)
+        cell_scores.append(cell_score)
     return cell_scores
 
 
@@ -307,19 +288,11 @@ def _answered(rows: Sequence[Trace] | Sequence[Verdict], names: Sequence[str]) -
             limited = Attempt(1, STARTED, 0.1, Outcome.RATE_LIMITED, 429, cost_usd=0.0, estimated=False)
             attempts = [limited, replace(attempt, number=2)]
         cached_tokens = 90 if model_name == names[0] else None
-        yield (
-            call,
-            Answer(
-                call.key,
-                row.outcome,
-                text=text,
-                prompt_tokens=N_PROMPT_TOKENS,
-                completion_tokens=N_COMPLETION_TOKENS,
-                cached_tokens=cached_tokens,
-                cost_usd=cost,
-                attempts=tuple(attempts),
-            ),
-        )
+        answer = Answer(
+            call.key, row.outcome, text, prompt_tokens=N_PROMPT_TOKENS, completion_tokens=N_COMPLETION_TOKENS,
+            cached_tokens=cached_tokens, cost_usd=cost, attempts=tuple(attempts),
+        )  # fmt: skip
+        yield call, answer
 
 
 def _record(db: Database, audit_id: int, answered: Sequence[tuple[Call, Answer]]) -> None:
