@@ -7,7 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,7 @@ from auditor.run import run_audit
 from auditor.storage.database import open_database, run_lock
 from tests.e2e.test_killed import CALLS, small
 from tests.e2e.test_run import config_file, question, stored
-from tests.storage.test_database_errors_outages import end_sessions, hold_lock, restart_later
+from tests.storage.test_database_errors_outages import end_sessions, held_lock, restart_later
 from tests.support.browser_review import wait_until
 from tests.support.fake_server import FakeServer, Reply, Request, answer
 from tests.support.forked_commands import start
@@ -115,25 +115,23 @@ def test_a_run_waits_for_a_program_that_locks_its_file(
     monkeypatch.setattr("auditor.storage.engine.PRAGMAS", ("busy_timeout=100", "journal_mode=WAL"))
     open_database(storage).close()
     notices = Notices()
-    holding: list[threading.Thread] = []
+    with ExitStack() as locks:
 
-    def hold() -> None:
-        """Hold the lock until the run says that it waits."""
-        notices.events.append(threading.Event())
-        holding.append(hold_lock(tmp_path / "audits.db", notices.events[-1]))
+        def hold() -> None:
+            """Hold the lock until the run says that it waits."""
+            notices.events.append(threading.Event())
+            locks.enter_context(held_lock(tmp_path / "audits.db", notices.events[-1]))
 
-    def script(request: Request) -> Reply:
-        if len(server.requests) >= 20 and len(holding) == 1:
-            hold()
-        return answer(request)
+        def script(request: Request) -> Reply:
+            if len(server.requests) >= 20 and len(notices.events) == 1:
+                hold()
+            return answer(request)
 
-    server.script = script
-    hold()
-    run_audit(small(server), storage=storage, progress=notices)
-    for thread in holding:
-        thread.join()
+        server.script = script
+        hold()
+        run_audit(small(server), storage=storage, progress=notices)
     assert len(server.requests) == CALLS
-    assert sum(LOCKED in text for text in notices.texts) == len(holding) == 2
+    assert sum(LOCKED in text for text in notices.texts) == len(notices.events) == 2
 
 
 def test_a_second_signal_ends_a_run_without_its_server(server: FakeServer, postgres: Postgres, tmp_path: Path) -> None:

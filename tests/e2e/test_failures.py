@@ -228,7 +228,8 @@ def test_refusals_by_country_and_topic(server: FakeServer, storage: str) -> None
     server.script = lambda r: completion(REFUSES) if "abortion" in r.text and "Nigeria" in r.text else answer(r)
     report = run_audit(config(server.url, judges=[]), storage=storage).report()
     refusals = known(report.refusals)
-    assert (refusals.total.value, refusals.total.n) == (pytest.approx(1 / 9), 27)
+    assert refusals.total.value == pytest.approx(1 / 9)
+    assert refusals.total.n == 27
     shares = {"Nigeria": pytest.approx(1 / 3), "Germany": 0.0, "Japan": 0.0}
     assert {r.name: r.share.value for r in refusals.countries} == shares
     assert refusals.topics[0].name == "abortion"

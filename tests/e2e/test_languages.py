@@ -106,7 +106,7 @@ def test_a_country_of_several_languages_is_asked_in_each(server: FakeServer, sto
             country_traces = [
                 t for t in traces if (t.model, t.cell.country) == (row.model, country) and t.score is not None
             ]
-            native, english = ([t.score for t in country_traces if t.language == c] for c in (code, "en"))
+            native, english = ([t.score or 0 for t in country_traces if t.language == c] for c in (code, "en"))
             differences.append(np.mean(native) - np.mean(english))
         assert row.difference.value == pytest.approx(np.mean(differences))
 

@@ -117,8 +117,8 @@ def test_what_preflight_cost_is_in_the_report_and_the_status(server: FakeServer,
     with open_database(storage) as db:
         status = load_audit_status(db, audits.get_audit(db, "scripted"))
     assert status["preflight"] == {"requests": 1, "cost_usd": pytest.approx(cost_usd), "unpriced": 0}
-    status = auditor("status", "scripted", "--storage", storage)
-    assert "1 request tested which parameters models and judges accept" in status.stderr
+    shown = auditor("status", "scripted", "--storage", storage).stderr
+    assert "1 request tested which parameters models and judges accept" in shown
 
 
 def test_recorded_answers_need_no_preflight_but_a_judge_does(server: FakeServer, storage: str, tmp_path: Path) -> None:

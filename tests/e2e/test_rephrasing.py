@@ -142,7 +142,7 @@ def test_a_wording_that_cannot_be_used_is_an_error_at_load(tmp_path: Path, rephr
 
 
 def test_rephrasing_changes_the_config_hash(storage: str) -> None:
-    rephrasings = ({}, {"topics": {"divorce": "parting"}})
+    rephrasings: tuple[dict[str, Any], ...] = ({}, {"topics": {"divorce": "parting"}})
     original, rephrased = (config_with_rephrasing("http://x", rephrasing) for rephrasing in rephrasings)
     assert original.hash != rephrased.hash
     assert load_planned_survey(original).phrasings == {}

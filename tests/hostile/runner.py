@@ -277,7 +277,7 @@ def _collect_result(case: Case, answer: Answer | None, error: Exception | None, 
         if case.protocol != ECHO:
             trace = parse_trace(answer, case.id, CELL, 0, "structured")
             outcome, score = trace.outcome.value, trace.score
-    shown = ["".join(_describe_error(error))]
+    shown: list[str | None] = ["".join(_describe_error(error))]
     if answer:
         shown = [answer.text, answer.error, answer.served_model, answer.finish_reason]
     return Result(

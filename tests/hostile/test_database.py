@@ -147,7 +147,7 @@ def mounted(folder: Path, *mounts: list[str | Path]) -> Iterator[None]:
             except (OSError, subprocess.CalledProcessError) as error:
                 pytest.skip(f"nothing can be mounted here, which takes root and CAP_SYS_ADMIN: {error}")
             if command is mounts[0]:
-                stack.callback(subprocess.run, ["umount", "-l", folder], check=True)
+                stack.callback(lambda: subprocess.run(["umount", "-l", folder], check=True))
         yield
 
 

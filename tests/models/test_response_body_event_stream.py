@@ -40,7 +40,7 @@ def answer_chunks(text: str = ANSWER, usage: bool = True) -> list[dict[str, Any]
 
 def message_events(blocks: list[dict[str, Any]], stop_reason: str | None = "end_turn") -> list[dict[str, Any] | str]:
     """The events of a message of Anthropic's, with each block's text or arguments in two pieces."""
-    names = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m-1"}
+    names: dict[str, Any] = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m-1"}
     message = names | {"content": [], "stop_reason": None, "usage": {"input_tokens": 70, "output_tokens": 1}}
     parts: list[dict[str, Any] | str] = [{"type": "message_start", "message": message}, {"type": "ping"}]
     for index, block in enumerate(blocks):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -15,13 +16,13 @@ from auditor.surveys import load_survey
 from tests.support.probe_packages import TOY_MODULE, install_package, use_packages
 
 
-def audit_of(survey: dict[str, object], **keys: object) -> AuditConfig:
+def audit_of(survey: Mapping[str, object], **keys: object) -> AuditConfig:
     models = [{"name": "m", "model": "simulated/knows-every-culture"}]
     config = {"name": "simulated-a", "judges": [], "survey": survey, "models": models, **keys}
     return AuditConfig.model_validate(config)
 
 
-def plan(survey: dict[str, object], **keys: object) -> Survey:
+def plan(survey: Mapping[str, object], **keys: object) -> Survey:
     return load_planned_survey(audit_of(survey, **keys))
 
 

@@ -219,9 +219,9 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def held_lock(path: Path) -> Iterator[threading.Event]:
+def held_lock(path: Path, release: threading.Event | None = None) -> Iterator[threading.Event]:
     """Hold the write lock of a file until the block ends or an event, as another program that writes slowly."""
-    is_held, release = threading.Event(), threading.Event()
+    is_held, release = threading.Event(), release or threading.Event()
 
     def hold() -> None:
         connection = sqlite3.connect(path, isolation_level=None, timeout=30)
@@ -234,9 +234,11 @@ def held_lock(path: Path) -> Iterator[threading.Event]:
     thread = threading.Thread(target=hold)
     thread.start()
     assert is_held.wait(PATIENCE_S)
-    yield release
-    release.set()
-    thread.join()
+    try:
+        yield release
+    finally:
+        release.set()
+        thread.join()
 
 
 def test_a_run_waits_for_a_file_that_another_program_has_locked(impatient: None, file_storage: str) -> None:

@@ -49,7 +49,7 @@ async def test_an_answer_that_cannot_be_stored_is_a_failure_of_its_call(db: Data
     first = Attempt(1, datetime.now(UTC), 0.2, Outcome.RATE_LIMITED, 429, "slow down", 2.0)
     last = Attempt(2, datetime.now(UTC), 0.1, Outcome.OK, 200, body=ResponseBody(DIGEST, BODY, 14))
     answers = {c.key: make_answer(c) for c in calls}
-    changes = {"attempts": (first, last), "cost_usd": 0.25} | content
+    changes: dict[str, Any] = {"attempts": (first, last), "cost_usd": 0.25} | content
     answers[unstorable_call.key] = replace(answers[unstorable_call.key], **changes)
     for call in calls:
         await ledger.record_dispatch(db, "run", audit.id, call)

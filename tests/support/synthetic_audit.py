@@ -206,11 +206,10 @@ def _cell_scores(rng: np.random.Generator, model: str, traces: Sequence[Trace], 
         consistency = float(rng.uniform(0.6, 0.98)) if has_several else None
         score = float(np.mean(ok_scores)) if ok_scores else None
         variance = float(np.var(ok_scores, ddof=1)) if has_several else None
-        cell_score = CellScore(model, cell, "direct", score, n_ok=len(ok_scores), n_planned=samples, variance=variance)
+        cell_score = CellScore(model, cell, "direct", score, variance, len(ok_scores), samples, consistency)
         if consistency is not None:
             chance, topic = 0.3 + 0.1 * consistency, 0.4 + 0.1 * consistency
-            similarities = {"chance_similarity": chance, "topic_similarity": topic}
-            cell_score = replace(cell_score, self_consistency=consistency, **similarities)
+            cell_score = replace(cell_score, chance_similarity=chance, topic_similarity=topic)
         cell_scores.append(cell_score)
     return cell_scores
 
