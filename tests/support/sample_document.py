@@ -112,10 +112,8 @@ def _findings() -> list[Block]:
         Callout("Reasons for caution", [List(["3% of the answers are missing.", "Only one language was used."])]),
         figure,
         Table(
-            "alignment",
-            "Agreement with people",
-            "Agreement over the cells (country × topic). Bias is on the scale from −1 (never) to +1 (always).",
-            columns,
+            "alignment", "Agreement with people",
+            "Agreement over the cells (country × topic). Bias is on the scale from −1 (never) to +1 (always).", columns,
             rows,
         ),
         Paragraph("Dropped cells lack a side: 12 because people were not asked.", "note"),
@@ -130,7 +128,7 @@ def _findings() -> list[Block]:
                 Section("deeper", [Name("Europe"), " and others"], [List(["a plain item", ListItem("another")])]),
             ],
         ),
-    ]
+    ]  # fmt: skip
 
 
 def heat_map(label: str, n_rows: int = 12, n_columns: int = 19, *, show_legend: bool = False) -> HeatMap:
@@ -184,12 +182,9 @@ def _conflicts() -> list[Block]:
 def _cost() -> list[Block]:
     legend = [("ok", "usable"), ("refused", "refused"), ("timeout", "timed out"), ("missing", "not recorded")]
     columns = [
-        Column("Model", "name"),
-        Column("Planned", "number"),
-        Column("Answers", "bar"),
-        Column("Refused", "number"),
+        Column("Model", "name"), Column("Planned", "number"), Column("Answers", "bar"), Column("Refused", "number"),
         Column("Cost", "number", key="usd", style="usd"),
-    ]
+    ]  # fmt: skip
     rows: list[Row | Sequence[Cell]] = [
         ["alder-7b", 1254, [BarSegment("ok", 1200), BarSegment("refused", 54)], 54, 3.21],
         ["birch-instruct", 1254, [BarSegment("ok", 1), BarSegment("missing", 1253)], 0, LowerBound(0.0123)],

@@ -83,14 +83,12 @@ class FireworksAI(OpenAIDialect):
     valid_body = VALID_BODY
     has_logprobs = True
     rules = (
-        UNKNOWN_PARAMETER,
-        out_of_range("temperature", 0, 2, {"temperature": 2.5}),
-        out_of_range("top_k", 0, 100, {"top_k": 101}),
-        out_of_range("n", 1, 128, {"n": 129}),
+        UNKNOWN_PARAMETER, out_of_range("temperature", 0, 2, {"temperature": 2.5}),
+        out_of_range("top_k", 0, 100, {"top_k": 101}), out_of_range("n", 1, 128, {"n": 129}),
         out_of_range("top_logprobs", 0, 5, {"logprobs": True, "top_logprobs": 20}),
         both("max_tokens", "max_completion_tokens", {"max_completion_tokens": 400}),
         both("thinking", "reasoning_effort", {"thinking": {"type": "enabled"}, "reasoning_effort": "low"}),
-    )
+    )  # fmt: skip
     extra_fields = (
         "choices.0.raw_output", "choices.0.token_ids", "perf_metrics", "prompt_token_ids",
         "usage.prompt_tokens_details.cached_tokens",
