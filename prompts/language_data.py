@@ -6,7 +6,7 @@ import functools
 import re
 import tomllib
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import resources
 from typing import Annotated, Self
 
@@ -120,10 +120,10 @@ _UNSPACED_LANGUAGES = frozenset({"ja", "zh"})
 _VERDICT_IN_CAPITALS = re.compile(r"(?<![A-Za-z])(?:IN)?VALID(?![A-Za-z])")
 _SENTENCE_ENDS = re.compile(r"[\n.!?;。!?;؟।]+")
 _IGNORED_CHARACTERS = re.compile(
-    "[\u00ad\u034f\u061c\u0640\u064b-\u0652\u115f\u1160\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f"
+    "[\u00ad\u0300-\u036f\u061c\u0640\u064b-\u0652\u115f\u1160\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f"
     "\ufeff\uffa0\U000e0000-\U000e01ef]"
 )
-"""Invisible characters, of which a judge is shown none, and Arabic marks of vowels, which few texts have."""
+"""Invisible characters, some of them blanks, marks above and below Latin letters, and Arabic marks of vowels."""
 _LATIN_LOOKALIKES = str.maketrans(
     "аеорсухіјѕһԁӏԛԝАВЕКМНОРСТУХІЈЅοανιρυΑΒΕΖΗΙΚΜΝΟΡΤΥΧ",
     "aeopcyxijshdlqwABEKMHOPCTYXIJSoavipuABEZHIKMNOPTYX",
@@ -188,22 +188,31 @@ def addresses_judge(text: str, language: str) -> bool:
             the other languages in a text with letters that English lacks: to look for all of them takes nine times as
             long.
     """
-    is_ascii = text.isascii()  # such a text has none of the other characters, for which searches take time
-    if not is_ascii:
-        text = _IGNORED_CHARACTERS.sub("", unicodedata.normalize("NFKC", text))
-        if _LOOKALIKE_SCRIPTS.search(text):
-            text = re.sub(r"\w+", lambda word: _fold_lookalikes(word[0]), text)
+    if text.isascii():
+        return _has_address(text, (language, ENGLISH))
+    text = unicodedata.normalize("NFKC", text)
+    languages = (language, ENGLISH, *(LANGUAGES if _OTHER_LETTER.search(text) else ()))
+    variants = {_IGNORED_CHARACTERS.sub(gap, text) for gap in ("", " ")}  # they stand within words, or between them
+    return any(_has_address(_fold_lookalikes(variant), languages) for variant in variants)
+
+
+def _has_address(text: str, languages: Iterable[str]) -> bool:
+    """Whether a text has a verdict in capitals, or an address to the judge by the rule of one of the languages."""
     if "VALID" in text and _VERDICT_IN_CAPITALS.search(text):
         return True
     lower_case = text.lower()
-    languages = (language, ENGLISH, *(LANGUAGES if not is_ascii and _OTHER_LETTER.search(text) else ()))
     return any(_load_rule(code).marks(lower_case) for code in dict.fromkeys(languages))
 
 
-def _fold_lookalikes(word: str) -> str:
-    """A word with Latin letters in place of those that look like them, if it has Latin letters, too."""
-    is_mixed = _LOOKALIKE_SCRIPTS.search(word) and re.search("[a-zA-Z]", word)
-    return word.translate(_LATIN_LOOKALIKES) if is_mixed else word
+def _fold_lookalikes(text: str) -> str:
+    """A text with Latin letters in place of those that look like them, in words that have Latin letters, too."""
+    return re.sub(r"\w+", _fold_word, text) if _LOOKALIKE_SCRIPTS.search(text) else text
+
+
+def _fold_word(word: re.Match[str]) -> str:
+    """The Latin letters of a word that has some; another word as it is."""
+    is_mixed = _LOOKALIKE_SCRIPTS.search(word[0]) and re.search("[a-zA-Z]", word[0])
+    return word[0].translate(_LATIN_LOOKALIKES) if is_mixed else word[0]
 
 
 @functools.cache

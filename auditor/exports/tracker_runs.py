@@ -233,8 +233,11 @@ def export_mlflow(report: Report, *, uri: str | None = None, experiment: str = "
             f"{path}: is a database of audits, in which MLflow would make its tables.",
             "Name another file with --tracking-uri.",
         )
-    register_secrets(urlsplit(tracking_uri).password)
     shown_uri = redact_url(tracking_uri)
+    try:
+        register_secrets(urlsplit(tracking_uri).password)
+    except ValueError as error:
+        raise UsageError(f"{shown_uri}: is no address ({error}).", "Correct it in --tracking-uri.") from None
     try:
         return _log_runs(tracking.MlflowClient(tracking_uri=tracking_uri), shown_uri, experiment, report)
     except (exceptions.MlflowException, SQLAlchemyError) as error:

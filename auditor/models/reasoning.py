@@ -125,7 +125,7 @@ _TOKEN = "|".join(
     (
         r"(?:<\|start\|>assistant)?<\|channel\|>\s*commentary[^<]{0,200}(?:<\|constrain\|>\s*\w{0,40}\s*)?<\|message\|>",
         r"<\|start_header_id\|>assistant<\|end_header_id\|>",
-        r"<\|(?:im_start|start)\|>assistant|<\|turn>model|<start_of_turn>model",
+        r"<\|(?:im_start|start|begin)\|>assistant|<\|turn>model|<start_of_turn>model",
         r"<\|[a-z_▁]{1,40}\|>|<｜[^｜<>]{1,40}｜>|</?s>|<eos>|<bos>|<pad>|<end_of_turn>|<turn\|>|\[/?INST\]",
         r"\[END FINAL RESPONSE\]",
         r"</?(?:answer|response|output|final)>",

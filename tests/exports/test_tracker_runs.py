@@ -143,6 +143,8 @@ def test_the_password_of_a_tracking_server_is_not_shown(report: Report, monkeypa
     with pytest.raises(UsageError, match="MLflow at http://ada:") as caught:
         export_mlflow(report, uri="http://ada:s3cret@127.0.0.1:9")
     assert "s3cret" not in str(caught.value)
+    with pytest.raises(UsageError, match=r"http://ada:\*\*\*@\[x: is no address \(Invalid IPv6 URL\)"):
+        export_mlflow(report, uri="http://ada:s3cret@[x")
 
 
 @pytest.fixture

@@ -385,7 +385,7 @@ HARMONY = "<|start|>assistant<|channel|>final<|message|>"
         "secret<|think:end|>SCORE = 0.1",
         "<|think|>secret SCORE = 0.9<|end|><|begin|>assistant<|content|>SCORE = 0.1<|end|>",
         "secret SCORE = 0.9<|end|><|begin|>assistant<|content|>SCORE = 0.1",
-        "<|content|>SCORE = 0.1<|flush|>",
+        "<|begin|>assistant<|content|>SCORE = 0.1<|flush|>",
         "Here are my reasoning steps:\nSCORE = 0.9\n[BEGIN FINAL RESPONSE]\nSCORE = 0.1\n[END FINAL RESPONSE]\n<|end|>",
         "secret\n[BEGIN FINAL RESPONSE]SCORE = 0.1",
         '<details style="color:gray;" open> <summary> Thinking... </summary>\nSCORE = 0.9\n</details>SCORE = 0.1',
