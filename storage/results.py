@@ -110,10 +110,32 @@ def list_models(db: Database, audit_id: int) -> list[str]:
         return sorted(connection.execute(sa.select(c.model).where(c.audit_id == audit_id).distinct()).scalars())
 
 
+# As LIKE has them, of the forms that `strip_thinking` removes.
+_THINKING_STARTS = (
+    *(
+        "<%think%>",
+        "[think]",
+        "◁think▷",
+        "<thought",
+        "<reason",
+        "<reflection>",
+        "<scratchpad>",
+        "<details",
+        "<|channel",
+    ),
+    *("<unused94>", "<|begin_of_thought|>", "<|inner_prefix|>"),
+)
+_THINKING_ENDS = (
+    *("</%think%>", "[/think]", "◁/think▷", "</thought>", "</reason%>", "<channel|>", "<|end_of_thought|>"),
+    *("<|end|>%<|content|>", "[begin final response]"),
+)
+
+
 def has_hidden_reasoning(db: Database, audit_id: int, model: str) -> bool:
     """Whether a recorded answer of a model to a direct question follows hidden reasoning: tokens, or a tag, say so."""
     trace, answer = table_of(Trace).c, table_of(StoredAnswer).c
-    tags = [answer.text.ilike(pattern) for pattern in ("<%think%>%", "[think]%", "◁think▷%", "<thought%", "<|channel%")]
+    text = sa.func.ltrim(answer.text, " \n\r\t")
+    tags = [text.ilike(f"{tag}%") for tag in _THINKING_STARTS] + [text.ilike(f"%{tag}%") for tag in _THINKING_ENDS]
     query = sa.select(answer.key).join_from(table_of(Trace), table_of(StoredAnswer), trace.key == answer.key)
     query = query.where(trace.audit_id == audit_id, trace.model == model, sa.or_(answer.reasoning_tokens > 0, *tags))
     with db.read() as connection:

@@ -40,9 +40,10 @@ SECRET_PARAM = re.compile(
 """Names of parameters, and of fields in the query of an address, that hold a secret; not `max_token`, for example."""
 KEY_SHAPE = re.compile(
     r"(?:^|[^\w-])(?:(?:(?:sk|xai|csk|pplx|nvapi|glpat|xox[abprs])-|(?:pk|rk|gsk|hf|r8|fw|tgp|gh[opsu]|github_pat|npm)_)"
-    r"(?=[\w-]{0,80}[0-9])[\w-]{20}|A[KS]IA[0-9A-Z]{16}|AIza[\w-]{35}|eyJ[\w-]{10,500}\.eyJ[\w-]{10})"
+    r"(?=[\w-]{0,80}[0-9])(?=[\w-]{0,80}[0-9A-Za-z]{16})[\w-]{20}"
+    r"|A[KS]IA[0-9A-Z]{16}|AIza[\w-]{35}|dapi[0-9a-f]{32}|ya29\.[\w-]{20}|eyJ[\w-]{10,500}\.eyJ[\w-]{10})"
 )
-"""Keys of common providers in any text: longer than in `SECRET_VALUE`, since a text has words such as sk-learn, too."""
+"""Keys of common providers in any text: longer than in `SECRET_VALUE`, since texts have words such as sk-learn and hf_eu_1."""
 REFERENCE = re.compile(r"os\.environ/\w+")
 
 

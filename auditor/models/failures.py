@@ -52,12 +52,12 @@ WORDED_WAIT_PATTERN = re.compile(
     rf"\s(?:about\s)?({_DURATION})",
     re.IGNORECASE,
 )
-_ESCAPED_QUOTE = r"\\{0,9}\""
+_ESCAPED_QUOTE = r"\\{0,9}[\"']"
 RETRY_INFO_PATTERN = re.compile(
     rf"{_ESCAPED_QUOTE}retryDelay{_ESCAPED_QUOTE}\s*:\s*{_ESCAPED_QUOTE}({_NUMBER})s{_ESCAPED_QUOTE}"
     rf"|\bretry_delay(?:\s|\\n){{0,9}}\{{(?:\s|\\n){{0,9}}seconds:\s?({_NUMBER})"
 )
-"""Field of Google's `RetryInfo`, which comes without a header; in an error that a proxy quotes, as JSON or as text."""
+"""Field of Google's `RetryInfo`, which comes without a header; also in an error that a proxy quotes."""
 RESET_HEADER_PATTERN = re.compile(r"rate-?limit.*-reset\b")
 """Names of headers with the time at which a limit is reset; `reset` is replaced by `remaining` for what is left."""
 

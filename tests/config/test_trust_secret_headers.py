@@ -57,6 +57,7 @@ SECRET_SETTINGS: dict[str, dict[str, Any]] = {
     "extra_body.tools.authorization": {"params": {"extra_body": {"tools": [{"authorization": SECRET}]}}},
     "user": {"params": {"user": LIKE_A_KEY}},
     "stop": {"params": {"stop": ["x", LIKE_A_KEY]}},
+    "extra_body.note": {"params": {"extra_body": {"note": f"dapi{0:032x} of {SECRET}"}}},
     "extra_body.messages.content": {"params": {"extra_body": {"messages": [{"content": f"Key: {LIKE_A_KEY}"}]}}},
     "api_base": {"api_base": f"https://models.example.org/{LIKE_A_KEY}/v1"},
     "subscription-key": {"api_base": f"https://models.example.org/v1?api-version=1&subscription-key={SECRET}"},
@@ -82,7 +83,11 @@ def test_parameters_and_addresses_without_a_secret_are_accepted() -> None:
     }
     section = model(extra_body=body, max_tokens=5, stop=["key"])
     refuse_literal_secrets(
-        section.model_copy(update={"api_base": "https://sk-gateway-eu-central-1-01.example.org/chat?api-version=1"})
+        section.model_copy(
+            update={
+                "api_base": "https://sk-gateway-eu-central-1-01.example.org/fw_llama_v3p1_70b_instruct/x?api-version=1"
+            }
+        )
     )
 
 

@@ -64,6 +64,10 @@ RESPONSES: dict[str, tuple[int, Any, tuple[Outcome, bool]]] = {
     "gemini rate behind a proxy": (
         429, {"error": {"message": 'geminiException - {"message": "You exceeded your current quota.", "details": '
                                    '[{"retryDelay": "36s"}]}'}}, LIMITED),
+    # github.com/googleapis/python-genai, errors.py: the text of its exceptions has the response as Python's dict
+    "gemini rate as a dict": (
+        429, {"error": {"message": "429 RESOURCE_EXHAUSTED. {'error': {'message': 'You exceeded your current quota.', "
+                                   "'details': [{'retryDelay': '36s'}]}}"}}, LIMITED),
     # github.com/google-gemini/deprecated-generative-ai-python: the text of its exceptions
     "gemini rate as text": (
         429, {"error": {"message": "429 You exceeded your current quota. [retry_delay {\n seconds: 36\n}]"}}, LIMITED),

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from auditor.domain import Answer, Call, Cell, Message, Outcome, Purpose
+from auditor.models.reasoning import THINKING_FORMS
 from auditor.storage import ledger, records, results
 from auditor.storage.database import open_database
 from tests.support.synthetic_audit import populate
@@ -42,8 +43,10 @@ def test_some_cells_have_their_own_rows_in_order(storage: str, monkeypatch: pyte
 
 @pytest.mark.parametrize(
     ("text", "tokens", "is_hidden"),
-    [("I think so.", None, False), ("I think so.", 0, False), ("ok", 12, True), ("<think>Hm.</think>ok", None, True)],
-)
+    [("I think so.", None, False), ("I think so.", 0, False), ("ok", 12, True),
+     *((f"\n{form.first_token}>Hm.", None, True) for form in THINKING_FORMS), ("Hm.</think>ok", None, True),
+     ("Here are my reasoning steps: Hm.\n[BEGIN FINAL RESPONSE]ok", None, True)],
+)  # fmt: skip
 def test_hidden_reasoning_is_seen_in_counts_and_tags(
     storage: str, text: str, tokens: int | None, is_hidden: bool
 ) -> None:
