@@ -43,7 +43,7 @@ KEY_SHAPE = re.compile(
     r"(?=[\w-]{0,80}[0-9])(?=[\w-]{0,80}[0-9A-Za-z]{16})[\w-]{20}"
     r"|A[KS]IA[0-9A-Z]{16}|AIza[\w-]{35}|dapi[0-9a-f]{32}|ya29\.[\w-]{20}|eyJ[\w-]{10,500}\.eyJ[\w-]{10})"
 )
-"""Keys of common providers in any text: longer than in `SECRET_VALUE`, since texts have words such as sk-learn and hf_eu_1."""
+"""Keys of common providers in any text: longer than in `SECRET_VALUE`, since texts have words such as sk-learn, too."""
 REFERENCE = re.compile(r"os\.environ/\w+")
 
 

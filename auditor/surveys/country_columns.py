@@ -51,9 +51,8 @@ class CountryValue:
         return self.source == UNKNOWN_NAME
 
     def describe(self) -> str:
-        """The value as the file has it, with its label; a whole number has no decimals."""
-        value = f"{self.value:g}" if isinstance(self.value, float) else str(self.value)
-        return f"{value} ({self.label})" if self.label else value
+        """The value as messages have it, with its label if it has one."""
+        return describe_value(self.value, {self.value: self.label or ""})
 
     def describe_source(self) -> str:
         """How the country was found; for an unknown name with the most similar known one, which takes 10 ms to find."""
@@ -125,7 +124,7 @@ def decode_countries(
         if not _is_same_spelling(first.value, country_value.value) and not _is_listed(country_value.value, mapping):
             raise ImportFileError(
                 f"{path}: row {column.first_row_number(int(value_position))}, column '{column.name}': "
-                f"'{country_value.describe()}' and '{first.describe()}' are the same country.",
+                f"{country_value.describe()} and {first.describe()} are the same country.",
                 "Use one spelling for the country, or list both under [countries].",
             )
         country_index[value_position] = index

@@ -203,9 +203,9 @@ class _OpinionReader:
             shares = _parse_exported_shares(row, len(points))
         else:
             shares = _parse_answer(row, names) if has_answers else self._parse_shares(row, values, len(points))
-            if has_answers and shares is None and not self.unknown_answer:
-                self.unknown_answer = _describe_unknown_answer(row, names)
         outcome = parse_enum_cell(row, "outcome", Outcome, str.lower)
+        if has_answers and shares is None and outcome in (None, Outcome.OK) and not self.unknown_answer:
+            self.unknown_answer = _describe_unknown_answer(row, names)
         if outcome not in (None, Outcome.OK):
             shares = None  # a call that failed, or an answer that a person declared invalid
         elif shares is None or outcome is None:

@@ -211,6 +211,8 @@ def test_the_words_of_an_answer_are_read_as_labels_are_and_the_first_unknown_one
     assert counts.unknown_answer.endswith(
         "line 6: 'permissible' is not on the scale: unacceptable, not_a_moral_issue, acceptable."
     )
+    refused = "outcome," + ANSWERS_HEADER + "refused,m,Japan,gambling,sampled,0,I cannot say.\n"
+    assert import_text(refused, "pew2013-sample", tmp_path).unknown_answer == ""
 
 
 def test_answers_off_the_scale_are_counted(survey: Path, tmp_path: Path) -> None:
