@@ -112,12 +112,12 @@ def list_models(db: Database, audit_id: int) -> list[str]:
 
 # As LIKE has them, of the forms that `strip_thinking` removes.
 _THINKING_STARTS = (
-    *("<%think%>", "[think]", "◁think▷", "<thought", "<reason", "<reflection>", "<scratchpad>", "<details"),
-    *("<|channel", "<unused94>", "<|begin_of_thought|>", "<|inner_prefix|>"),
+    *("<think", "[think]", "◁think▷", "<thought", "<reason", "<reflection>", "<scratchpad>", "<details"),
+    *("<|channel", "<unused94>", "<|start_thinking|>", "<|begin_of_thought|>", "<|inner_prefix|>", "<|think"),
 )
 _THINKING_ENDS = (
-    *("</%think%>", "[/think]", "◁/think▷", "</thought>", "</reason%>", "<channel|>", "<|end_of_thought|>"),
-    *("<|end|>%<|content|>", "[begin final response]"),
+    *("think>", "thinking>", "[/think]", "◁/think▷", "</thought>", "</reason>", "</reasoning>", "<channel|>"),
+    *("<|end_of_thought|>", "<|end|>%<|content|>", "[begin final response]"),
 )
 
 

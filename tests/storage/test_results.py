@@ -43,7 +43,7 @@ def test_some_cells_have_their_own_rows_in_order(storage: str, monkeypatch: pyte
 
 @pytest.mark.parametrize(
     ("text", "tokens", "is_hidden"),
-    [("I think so.", None, False), ("I think so.", 0, False), ("ok", 12, True),
+    [("I think so.", None, False), ("<b>I</b> think that 3 > 2.", 0, False), ("ok", 12, True),
      *((f"\n{form.first_token}>Hm.", None, True) for form in THINKING_FORMS), ("Hm.</think>ok", None, True),
      ("Here are my reasoning steps: Hm.\n[BEGIN FINAL RESPONSE]ok", None, True)],
 )  # fmt: skip
