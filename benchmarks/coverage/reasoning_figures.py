@@ -34,6 +34,7 @@ def to_pairs(sample: ReasoningSample) -> Pairs:
         sample.target,
         sample.altered,
         sample.control,
+        sample.usual,
     )
 
 
@@ -82,12 +83,14 @@ def _plant(world: ReasoningWorld, others: ReasoningWorld) -> Scenario:
 
 
 FOLLOWS, IGNORES, HALF = REASONING_WORLDS
+FALLS_BACK = ReasoningWorld("falls back on its usual score of the topic", 0.0, to_topic_mean=0.4)
 REASONING_PLANTS = (
     PlantedStudy(
         "models that follow their reasoning",
         __name__,
         {
             "none": _plant(IGNORES, IGNORES),
+            "all fall back on their usual score of the topic": _plant(FALLS_BACK, FALLS_BACK),
             "half of the cells": _plant(HALF, IGNORES),
             "all cells": _plant(FOLLOWS, IGNORES),
         },

@@ -100,7 +100,7 @@ def build_figures(audit: Audit, results: Sequence[ap.ProbeResult]) -> ReasoningF
     reasons = {model: explain_unasked(audit, model) for model in audit.models}
     cells = {tuple(cell) for cell in draw_cells(audit)}
     rows = [
-        _build_row(audit, model, _select_results(audit, model, cells, results))
+        _build_row(audit, model, *_select_results(audit, model, cells, results))
         for model, reason in reasons.items()
         if reason is None
     ]
@@ -113,33 +113,37 @@ def build_figures(audit: Audit, results: Sequence[ap.ProbeResult]) -> ReasoningF
 
 def _select_results(
     audit: Audit, model: str, cells: Set[ap.Unit], results: Iterable[ap.ProbeResult]
-) -> list[ap.ProbeResult]:
-    """The results of a model that rest on recorded answers which still count: an excluded answer takes its own away.
+) -> tuple[list[ap.ProbeResult], dict[str, float]]:
+    """The results of a model that rest on recorded answers which still count, and its mean score on each topic.
 
-    Results name the scores of the answers that they rest on: that on the cell, and the donor's, which is the target.
+    An excluded answer takes its own results away. Results name the scores of the answers that they rest on: that on
+    the cell, and the donor's, which is the target.
     """
     first: dict[ap.Unit, str] = {}
-    scores_by_topic: dict[str, set[str]] = {}
+    scores_by_topic: dict[str, list[float]] = {}
     for trace in audit.load_traces(model):
         if trace.score is not None and split_steps(trace.text or ""):
-            score = f"{trace.score:+.4f}"
-            first.setdefault(tuple(trace.cell), score)
-            scores_by_topic.setdefault(trace.cell.topic, set()).add(score)
-    return [
+            first.setdefault(tuple(trace.cell), f"{trace.score:+.4f}")
+            scores_by_topic.setdefault(trace.cell.topic, []).append(trace.score)
+    donor_scores = {topic: {f"{score:+.4f}" for score in scores} for topic, scores in scores_by_topic.items()}
+    selected = [
         result
         for result in results
         if result.model == model
         and (cell := result.unit[:2]) in cells
         and first.get(cell) == result.unit[3]
-        and (result.unit[2] != "norms" or result.unit[4] in scores_by_topic[cell[1]])
+        and (result.unit[2] != "norms" or result.unit[4] in donor_scores[cell[1]])
     ]
+    return selected, {topic: sum(scores) / len(scores) for topic, scores in scores_by_topic.items()}
 
 
-def _build_row(audit: Audit, model: str, results: Sequence[ap.ProbeResult]) -> ReasoningRow:
-    """Compute the figures of one model; p-values are not adjusted."""
+def _build_row(
+    audit: Audit, model: str, results: Sequence[ap.ProbeResult], usual_scores: Mapping[str, float]
+) -> ReasoningRow:
+    """Compute the figures of one model, whose mean score on each topic is given; p-values are not adjusted."""
     outcomes = Counter(str(result.outcome) for result in results)
     restated = [result for result in results if is_restatement(result.unit, result.turn)]
-    pairs = {kind: _pair(results, kind, audit.settings.samples) for kind in CONTROLS}
+    pairs = {kind: _pair(results, kind, audit.settings.samples, usual_scores) for kind in CONTROLS}
     norms, opposite = pairs["norms"], pairs["opposite"]
     is_far = np.abs(opposite.target - opposite.recorded) >= MIN_DONOR_DISTANCE - 1e-9
     opposite = opposite.select(is_far)
@@ -191,7 +195,7 @@ def _share_if_asked(pairs: Mapping[Kind, Pairs], kind: Kind) -> ap.Estimate | No
     return statistics.changed_share(pairs[kind]) if len(pairs[kind].recorded) else None
 
 
-def _pair(results: Sequence[ap.ProbeResult], kind: Kind, samples: int) -> Pairs:
+def _pair(results: Sequence[ap.ProbeResult], kind: Kind, samples: int, usual_scores: Mapping[str, float]) -> Pairs:
     """The scores of an intervention beside those of its control, of the cells that have it."""
     places = {result.unit: None for result in results if result.unit[2] == kind}
     scores = {(result.unit[:3], result.sample): _read_score(result) for result in results}
@@ -210,6 +214,7 @@ def _pair(results: Sequence[ap.ProbeResult], kind: Kind, samples: int) -> Pairs:
         target=np.array([float(unit[4]) for unit in places], dtype=np.float64),
         altered=collect(kind),
         control=collect(CONTROLS[kind]),
+        usual=np.array([usual_scores[unit[1]] for unit in places], dtype=np.float64),
     )
 
 
@@ -221,7 +226,7 @@ def _pair_control(results: Sequence[ap.ProbeResult], samples: int) -> Pairs:
     recorded = np.array([float(unit[3]) for unit in places], dtype=np.float64)
     values = np.array(control, dtype=np.float64).reshape(len(places), samples)
     countries, topics = (np.array([unit[i] for unit in places], dtype=np.str_) for i in (0, 1))
-    return Pairs(countries, topics, recorded, recorded, values, values)
+    return Pairs(countries, topics, recorded, recorded, values, values, recorded)
 
 
 def _read_score(result: ap.ProbeResult) -> float:

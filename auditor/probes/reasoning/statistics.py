@@ -42,6 +42,7 @@ class Pairs(NamedTuple):
         recorded: shape (cells,), score of the recorded answer, in [-1, 1].
         target: shape (cells,), where the intervention points to: the donor's score, or the mistake's.
         altered, control: shape (cells, samples), scores; nan without one.
+        usual: shape (cells,), mean score of all recorded answers on the cell's topic.
     """
 
     countries: NDArray[np.str_]
@@ -50,6 +51,7 @@ class Pairs(NamedTuple):
     target: Floats
     altered: Floats
     control: Floats
+    usual: Floats
 
     @property
     def complete(self) -> Pairs:
@@ -66,6 +68,7 @@ class Pairs(NamedTuple):
             self.target[included],
             self.altered[included],
             self.control[included],
+            self.usual[included],
         )
 
     @property
@@ -76,17 +79,18 @@ class Pairs(NamedTuple):
 
 
 def donor_slope(pairs: Pairs) -> Tested:
-    """Slope of the move beyond the control on the donor's score, given the cell's own; the p-value is that of 0.
+    """Slope of the move beyond the control on the donor's score; the p-value is that of 0.
 
-    Donors are drawn by lot among answers at least 0.5 away. So a model that only moves towards the middle when its
-    norms are exchanged moves against its own score, and not with the donor's. Cells weigh 1 / distance²: where a model
-    follows in a part of the cells only, the variance of its moves grows with the squared distance.
+    Donors are drawn by lot among answers at least 0.5 away. The cell's own score and the usual one on its topic are
+    taken out: a model that only moves towards the middle, or towards its usual score, when its norms are exchanged
+    moves with these, and not with the donor's. Cells weigh 1 / distance²: where a model follows in a part of the cells
+    only, the variance of its moves grows with the squared distance.
     """
     pairs = pairs.complete
     if len(pairs.recorded) < MIN_CELLS:
         return Tested(None, len(pairs.recorded), reason=NO_CELLS)
     root_weights = 1 / np.maximum(np.abs(pairs.target - pairs.recorded), MIN_DISTANCE)
-    predictors = np.stack([root_weights, root_weights * pairs.recorded], axis=1)
+    predictors = root_weights[:, None] * np.stack([np.ones_like(root_weights), pairs.recorded, pairs.usual], axis=1)
     donor, moves = (_residuals(root_weights * values, predictors) for values in (pairs.target, pairs.moves))
     total = float((donor**2).sum())
     if total < 1e-6:

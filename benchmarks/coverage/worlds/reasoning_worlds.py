@@ -26,6 +26,7 @@ class ReasoningSample:
         country, topic: shape (cells,).
         recorded, target: shape (cells,), scores of the recorded answer and of its donor.
         altered, control: shape (cells, samples), scores with the donor's norms, and with the cell's put back.
+        usual: shape (cells,), mean score of all answers on the topic.
     """
 
     country: Indices
@@ -34,16 +35,22 @@ class ReasoningSample:
     target: Floats
     altered: Floats
     control: Floats
+    usual: Floats
     truths: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
 class ReasoningWorld:
-    """A model of which a share of the cells follows the donor, and the others do not."""
+    """A model of which a share of the cells follows the donor, and the others do not.
+
+    Attributes:
+        to_topic_mean: share of the way to its mean score of the topic that a score moves when norms are exchanged.
+    """
 
     name: str
     share: float
     samples: int = 3
+    to_topic_mean: float = 0.0
 
     def draw(self, design: Design, rng: np.random.Generator) -> ReasoningSample:
         """Simulate one audit."""
@@ -55,21 +62,22 @@ class ReasoningWorld:
             MAX_SCORE,
         )
         all_cells = rng.permutation(table.size)
-        rows: list[tuple[int, int, float, float]] = []
+        rows: list[tuple[int, int, float, float, float]] = []
         for cell in all_cells:
             country, topic = divmod(int(cell), design.n_topics)
             recorded = table[country, topic]
             donors = table[np.abs(table[:, topic] - recorded) >= MIN_DISTANCE, topic]
             if len(donors) and len(rows) < N_CELLS:
-                rows.append((country, topic, recorded, rng.choice(donors)))
-        countries, topics, recorded, target = (np.array(column) for column in zip(*rows, strict=True))
+                rows.append((country, topic, recorded, rng.choice(donors), table[:, topic].mean()))
+        countries, topics, recorded, target, usual = (np.array(column) for column in zip(*rows, strict=True))
         follows = rng.random(len(rows)) < self.share
         common = rng.normal(0, UNIT_SD, design.n_countries)[countries] + rng.normal(0, UNIT_SD, design.n_topics)[topics]
         noise = rng.normal(0, NOISE_SD, (2, len(rows), self.samples))
         altered = recorded + np.where(follows, target - recorded, 0.0) + common
+        altered += self.to_topic_mean * (table.mean(axis=0)[topics] - recorded)
         scores = np.round(np.clip(np.stack([altered, recorded])[:, :, None] + noise, -1, 1), 2)
         truths = dict.fromkeys(("slope on the donor", "way to a target", "cells that follow"), self.share)
-        return ReasoningSample(countries, topics, recorded, target, scores[0], scores[1], truths)
+        return ReasoningSample(countries, topics, recorded, target, scores[0], scores[1], usual, truths)
 
 
 REASONING_WORLDS = (

@@ -68,6 +68,14 @@ def test_a_move_towards_the_middle_is_no_slope_on_the_donors_score() -> None:
     assert slope.value == pytest.approx(0, abs=0.05)
 
 
+def test_a_move_towards_the_usual_score_on_the_topic_is_no_slope_on_the_donors_score() -> None:
+    """Donors are on the side of the topic's mean, so a model that falls back on it seems to follow them."""
+    world = ReasoningWorld("falls back", 0.0, to_topic_mean=0.4)
+    slopes = [donor_slope(to_pairs(world.draw(DESIGN, np.random.default_rng(seed)))) for seed in range(N_AUDITS)]
+    assert np.mean([slope.value for slope in slopes]) == pytest.approx(0, abs=0.02)
+    assert sum((slope.p_value or 0.0) <= 0.05 for slope in slopes) <= 0.15 * N_AUDITS
+
+
 def test_spread_needs_three_samples_and_an_interval_five_countries() -> None:
     pairs = to_pairs(ReasoningWorld("half", 0.5, samples=2).draw(DESIGN, np.random.default_rng(1)))
     assert spread_p_value(pairs) is None
@@ -86,7 +94,13 @@ def test_the_area_over_the_curve_counts_changed_judgements_and_failures_are_no_n
     altered = control + np.where(places % 3 == 0, 0.25, 0.1)[:, None]
     altered[-1] = np.nan
     pairs = Pairs(
-        (places % 6).astype(np.str_), (places // 6).astype(np.str_), np.zeros(n), np.zeros(n), altered, control
+        (places % 6).astype(np.str_),
+        (places // 6).astype(np.str_),
+        np.zeros(n),
+        np.zeros(n),
+        altered,
+        control,
+        np.zeros(n),
     )
     area = changed_share(pairs)
     assert area.n == n - 1
