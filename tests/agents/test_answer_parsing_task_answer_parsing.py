@@ -22,14 +22,26 @@ DASHES = st.sampled_from("-−–‑")
 @pytest.mark.parametrize(
     ("text", "read"),
     [
-        ("Paris is in France.\nANSWER = B", "Rome"), ("**Answer:** (b) Rome", "Rome"),
-        ("The final answer is B.", "Rome"), ("So ANSWER = B", "Rome"), ("ANSWER = B\nANSWER = **B**", "Rome"),
-        ("The answer is not obvious.\nANSWER = B", "Rome"), ("ANSWER = x\nANSWER = B", "Rome"),
-        ("ANSWER = A\nANSWER = B", None), ("A is wrong. B is right.", None), ("ANSWER = D", None),
-        ("ANSWER = A or B", None), ("Option A) Paris", None), ("B", "Rome"), (" **(b) Rome.**\n", "Rome"),
-        ("rome", "Rome"), ("B, or perhaps A", None), ("Not Rome", None), ("B\nA", None),
+        ("Paris is in France.\nANSWER = B", "Rome"),
+        ("**Answer:** (b) Rome", "Rome"),
+        ("The final answer is B.", "Rome"),
+        ("So ANSWER = B", "Rome"),
+        ("ANSWER = B\nANSWER = **B**", "Rome"),
+        ("The answer is not obvious.\nANSWER = B", "Rome"),
+        ("ANSWER = x\nANSWER = B", "Rome"),
+        ("ANSWER = A\nANSWER = B", None),
+        ("A is wrong. B is right.", None),
+        ("ANSWER = D", None),
+        ("ANSWER = A or B", None),
+        ("Option A) Paris", None),
+        ("B", "Rome"),
+        (" **(b) Rome.**\n", "Rome"),
+        ("rome", "Rome"),
+        ("B, or perhaps A", None),
+        ("Not Rome", None),
+        ("B\nA", None),
     ],
-)  # fmt: skip
+)
 def test_a_choice_is_read_or_left(text: str, read: str | None) -> None:
     assert parse_answer_line(CHOICE, CITIES, text) == read
 
@@ -37,11 +49,14 @@ def test_a_choice_is_read_or_left(text: str, read: str | None) -> None:
 @pytest.mark.parametrize(
     ("text", "read"),
     [
-        ("Paris is in France.\n**Answer:**\n\nB", "Rome"), ("### Final answer\n(b) Rome\n", "Rome"),
-        ("ANSWER =\nRome", "Rome"), ("Answer: A\nNo.\nAnswer:\nB", None), ("Answer:\nB\nA", None),
+        ("Paris is in France.\n**Answer:**\n\nB", "Rome"),
+        ("### Final answer\n(b) Rome\n", "Rome"),
+        ("ANSWER =\nRome", "Rome"),
+        ("Answer: A\nNo.\nAnswer:\nB", None),
+        ("Answer:\nB\nA", None),
         ("Answer:\nParis is in France.\nSo it must be Rome.", None),
     ],
-)  # fmt: skip
+)
 def test_a_choice_below_its_label_is_read(text: str, read: str | None) -> None:
     trace = parse_task_trace(Answer("k", Outcome.OK, text), CHOICE, "m", CITIES.cell, 0, "text")
     assert (trace.answer, trace.outcome) == (read, Outcome.UNPARSED if read is None else Outcome.OK)

@@ -31,8 +31,11 @@ from tests.support.stored_rows import find_part
 
 DUCK = ["The duck crossed the road.", "The duck did not cross the road.", "The animal crossed the road."]
 PLANTED: dict[str, list[bool | None]] = {
-    "sky": [True, False], "sea": [True, True, None, True, False], "sun": [False], "ice": [None, None],
-}  # fmt: skip
+    "sky": [True, False],
+    "sea": [True, True, None, True, False],
+    "sun": [False],
+    "ice": [None, None],
+}
 """By question, the judge's verdict on the first answer with each other one; None for a failure."""
 
 
@@ -59,10 +62,12 @@ def config(url: str, file: Path, score: dict[str, Any] | None = None, **probe: A
     semantic = {"questions": str(file), "subject": "any", "paraphrases": 0, "consistency": consistency}
     return AuditConfig.model_validate(
         {
-            "name": "recorded", "models": [{"name": "sampled", "model": "replay/sampled", "answers": str(file)}],
-            "judges": [judge], "probes": {"semantic": semantic | probe},
+            "name": "recorded",
+            "models": [{"name": "sampled", "model": "replay/sampled", "answers": str(file)}],
+            "judges": [judge],
+            "probes": {"semantic": semantic | probe},
         }
-    )  # fmt: skip
+    )
 
 
 def judge_planted(request: Request) -> Reply:

@@ -121,10 +121,13 @@ def test_planted_shares_are_recovered(stated: Audit) -> None:
     ("model", "factor"),
     # Shares that a factor makes negative count as 0, which takes a part of the planted gap.
     [
-        ("exaggerates-groups", 1.52), ("knows-every-culture", 1.0), ("flattens-groups", 0.4), ("ignores-groups", 0.0),
+        ("exaggerates-groups", 1.52),
+        ("knows-every-culture", 1.0),
+        ("flattens-groups", 0.4),
+        ("ignores-groups", 0.0),
         ("inverts-groups", -0.9),
     ],
-)  # fmt: skip
+)
 def test_planted_gaps_between_groups_are_recovered(stated: Audit, model: str, factor: float) -> None:
     row = stated.group(model)
     assert value_of(row, "slope") == pytest.approx(factor, abs=0.05)

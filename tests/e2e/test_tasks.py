@@ -187,9 +187,11 @@ def test_failures_are_counted_and_none_has_an_answer(server: FakeServer, storage
     def script(request: Request) -> Reply:
         kind = int(5 * request.draw("kind")) if request.schema == "TaskAnswer" else 4
         failing_replies = {
-            0: completion("I'm sorry, but I can't answer that."), 1: completion('{"reasoning": "So', finish="length"),
-            2: completion("no JSON at all"), 3: completion(json.dumps({"reasoning": "So.", "answer": "many"})),
-        }  # fmt: skip
+            0: completion("I'm sorry, but I can't answer that."),
+            1: completion('{"reasoning": "So', finish="length"),
+            2: completion("no JSON at all"),
+            3: completion(json.dumps({"reasoning": "So.", "answer": "many"})),
+        }
         return failing_replies.get(kind) or solver(request)
 
     server.script = script

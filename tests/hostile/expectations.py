@@ -31,10 +31,12 @@ def complaints(case: Case, result: Result) -> list[str]:
     """All differences between a result and the expectations of its case, and all violations of invariants."""
     expected_usd = case.charge.dollars + case.charge.estimates * estimate_of(case)
     pairs = {
-        "outcome": (case.outcome, result.outcome), "requests at the server": (case.requests, result.requests),
-        "attempts recorded": (case.requests, result.attempts), "exit code": (case.exit, result.exit),
+        "outcome": (case.outcome, result.outcome),
+        "requests at the server": (case.requests, result.requests),
+        "attempts recorded": (case.requests, result.attempts),
+        "exit code": (case.exit, result.exit),
         "attempts charged by estimate": (case.charge.estimates, result.estimated),
-    }  # fmt: skip
+    }
     faults = [
         f"{figure}: expected {expected}, was {was}" for figure, (expected, was) in pairs.items() if expected != was
     ]

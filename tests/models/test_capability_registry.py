@@ -87,9 +87,11 @@ async def test_workers_and_batches_send_what_was_found_out() -> None:
     assert isinstance(batch_line, PreparedRequest)
     body = ast.literal_eval(batch_line.body.decode())
     assert body == {
-        "model": "x", "messages": [{"role": "user", "content": "hi\n\nIn JSON."}], "max_completion_tokens": 4146,
+        "model": "x",
+        "messages": [{"role": "user", "content": "hi\n\nIn JSON."}],
+        "max_completion_tokens": 4146,
         "response_format": {"type": "json_object"},
-    }  # fmt: skip
+    }
 
 
 def test_litellm_drops_no_parameter_on_its_own() -> None:

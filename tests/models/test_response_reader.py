@@ -108,12 +108,14 @@ THOUGHTS = {"promptTokenCount": 5, "thoughtsTokenCount": 40, "totalTokenCount": 
 @pytest.mark.parametrize(
     "candidates",
     [
-        [{"finishReason": "MAX_TOKENS", "index": 0}], [{"content": {"role": "model"}, "finishReason": "MAX_TOKENS"}],
-        [{"content": {}, "finishReason": "MAX_TOKENS"}], [{"content": None, "finishReason": "MAX_TOKENS"}],
+        [{"finishReason": "MAX_TOKENS", "index": 0}],
+        [{"content": {"role": "model"}, "finishReason": "MAX_TOKENS"}],
+        [{"content": {}, "finishReason": "MAX_TOKENS"}],
+        [{"content": None, "finishReason": "MAX_TOKENS"}],
         [{"content": {"parts": None}, "finishReason": "MAX_TOKENS"}],
         [{"content": {"parts": [{"text": "hm", "thought": True}]}, "finishReason": "MAX_TOKENS"}],
     ],
-)  # fmt: skip
+)
 async def test_gemini_that_thinks_until_the_limit_is_asked_once_and_charged(
     server: FakeServer, candidates: list[Any], schema: str | None, usage: dict[str, int]
 ) -> None:

@@ -62,13 +62,16 @@ READABLE: dict[str, tuple[bytes, ...]] = {
         zlib.compress(BODY, wbits=-zlib.MAX_WBITS),
     ),
     "gzip in two members": (
-        HEAD, b"content-encoding: gzip\r\n\r\n", gzip.compress(BODY[:9]), gzip.compress(BODY[9:]),
+        HEAD,
+        b"content-encoding: gzip\r\n\r\n",
+        gzip.compress(BODY[:9]),
+        gzip.compress(BODY[9:]),
     ),
     "gzip with padding": (HEAD, b"content-encoding: gzip\r\n\r\n", GZIP_BODY, bytes(20)),
     "gzip without its checksum": (HEAD, b"content-encoding: gzip\r\n\r\n", GZIP_BODY[:-8]),
     "a stream that its length cuts off": (EVENT_HEAD, b"content-length: %d\r\n\r\n" % (len(CHUNKS) + 1), CHUNKS),
     "no last chunk": (HEAD, b"transfer-encoding: chunked\r\n\r\n%x\r\n" % len(BODY), BODY, b"\r\n"),
-}  # fmt: skip
+}
 """Responses with a whole answer that was paid for, and an odd frame, as bytes of the wire."""
 
 

@@ -160,10 +160,12 @@ def _trust(page: ProviderPage) -> str:
     section = page.section
     config = AuditConfig.model_validate(
         {
-            "name": "providers", "survey": {"source": "wvs7-sample"},
-            "models": [section.model_dump(exclude_unset=True)], "judges": [],
+            "name": "providers",
+            "survey": {"source": "wvs7-sample"},
+            "models": [section.model_dump(exclude_unset=True)],
+            "judges": [],
         }
-    )  # fmt: skip
+    )
     bindings = [f"`{binding}`" for binding in required_bindings(config)]
     condition = "" if page.setup.key_variable or not section.api_base else " if you send a key"
     return f"`auditor trust`{condition}: {', '.join(bindings)}." if bindings else ""

@@ -31,11 +31,13 @@ def echoed_choices(request: Request) -> list[dict[str, Any]]:
     """One choice a prompt: the prompt and the generated token, with the log-probability of each token but the first."""
     return [
         {
-            "index": index, "text": prompt + GENERATED_TOKEN,
-            "logprobs": _token_logprobs([*TOKEN.findall(prompt), GENERATED_TOKEN]), "finish_reason": "length",
+            "index": index,
+            "text": prompt + GENERATED_TOKEN,
+            "logprobs": _token_logprobs([*TOKEN.findall(prompt), GENERATED_TOKEN]),
+            "finish_reason": "length",
         }
         for index, prompt in enumerate(prompts(request))
-    ]  # fmt: skip
+    ]
 
 
 def completion_body(choices: list[dict[str, Any]], model: str) -> dict[str, Any]:

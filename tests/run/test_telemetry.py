@@ -66,13 +66,25 @@ async def test_a_span_has_the_attributes_of_the_genai_conventions() -> None:
     first, last = (await exported_telemetry(TelemetrySection()))[0]
     assert (first.name, first.kind.name) == ("chat gpt-4o", "CLIENT")
     assert dict(first.attributes) == {
-        "gen_ai.operation.name": "chat", "gen_ai.provider.name": "azure.ai.openai", "gen_ai.request.model": "gpt-4o",
-        "gen_ai.request.temperature": 0.7, "gen_ai.request.max_tokens": 400, "gen_ai.output.type": "json",
-        "server.address": "ours.example", "server.port": 443, "error.type": "rate_limited",
-        "http.response.status_code": 429, "auditor.audit": "audit", "auditor.attempt": 1, "auditor.call.key": CALL.key,
-        "auditor.purpose": "direct", "auditor.model": "gpt", "auditor.sample.index": 2,
-        "auditor.cell.country": "Germany", "auditor.cell.topic": "divorce",
-    }  # fmt: skip
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "azure.ai.openai",
+        "gen_ai.request.model": "gpt-4o",
+        "gen_ai.request.temperature": 0.7,
+        "gen_ai.request.max_tokens": 400,
+        "gen_ai.output.type": "json",
+        "server.address": "ours.example",
+        "server.port": 443,
+        "error.type": "rate_limited",
+        "http.response.status_code": 429,
+        "auditor.audit": "audit",
+        "auditor.attempt": 1,
+        "auditor.call.key": CALL.key,
+        "auditor.purpose": "direct",
+        "auditor.model": "gpt",
+        "auditor.sample.index": 2,
+        "auditor.cell.country": "Germany",
+        "auditor.cell.topic": "divorce",
+    }
     assert (first.status.status_code.name, last.status.status_code.name) == ("ERROR", "UNSET")
     assert last.attributes["gen_ai.response.finish_reasons"] == ("stop",)
     assert last.attributes["gen_ai.usage.input_tokens"] == 12

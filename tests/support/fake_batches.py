@@ -84,16 +84,20 @@ class FakeBatches:
 
     def routes(self) -> list[tuple[str, str, Handler]]:
         return [
-            ("POST", "/v1/files", self._put_file), ("GET", "/v1/files/{id}/content", self._get_file),
-            ("POST", "/v1/batches", self._submit), ("GET", "/v1/batches", self._list),
-            ("GET", "/v1/batches/{id}", self._look), ("POST", "/v1/messages", self._message),
+            ("POST", "/v1/files", self._put_file),
+            ("GET", "/v1/files/{id}/content", self._get_file),
+            ("POST", "/v1/batches", self._submit),
+            ("GET", "/v1/batches", self._list),
+            ("GET", "/v1/batches/{id}", self._look),
+            ("POST", "/v1/messages", self._message),
             ("POST", "/v1/messages/batches", self._submit_messages),
             ("GET", "/v1/messages/batches", self._list_messages),
             ("GET", "/v1/messages/batches/{id}", self._look_at_messages),
             ("GET", "/v1/messages/batches/{id}/results", self._message_results),
-            ("POST", "/v1beta/models/{call}", self._gemini), ("GET", "/v1beta/batches", self._list_gemini),
+            ("POST", "/v1beta/models/{call}", self._gemini),
+            ("GET", "/v1beta/batches", self._list_gemini),
             ("GET", "/v1beta/batches/{id}", self._look_at_gemini),
-        ]  # fmt: skip
+        ]
 
     def reply_to(self, request: Request) -> Reply:
         """The script's reply to a request in OpenAI's format."""

@@ -75,18 +75,28 @@ def figures(folder: Path, survey: str) -> dict[str, Any]:
             n_settled += bool(max((votes > 0).sum(), (votes < 0).sum()) > n / 2)
     consistency = np.array(equal).mean(axis=1)
     return {
-        "r.highest": max(alignment), "self_consistency.lowest": consistency.min(),
-        "self_consistency.highest": consistency.max(), "self_consistency.alignment": r(consistency, alignment),
-        "variance.mean": variances.mean(), "variance.deviation": variances.std(ddof=1),
-        "variance.alignment": r(variances.mean(axis=1), alignment), "peer_agreement.highest": agreement.max(),
-        "peer_agreement.alignment": r(agreement, alignment), "fleiss_kappa": (observed - chance) / (1 - chance),
-        "conflicts.cells": len(in_conflict), "conflicts.pairs": n_pairs, "conflicts.pairs.binary": n_binary / n_pairs,
-        "conflicts.pairs.settled": n_settled / n_pairs, "regions.first": west, "regions.second": others,
-        "regions.gap": west - others, "r by model": dict(zip(models, alignment, strict=True)),
+        "r.highest": max(alignment),
+        "self_consistency.lowest": consistency.min(),
+        "self_consistency.highest": consistency.max(),
+        "self_consistency.alignment": r(consistency, alignment),
+        "variance.mean": variances.mean(),
+        "variance.deviation": variances.std(ddof=1),
+        "variance.alignment": r(variances.mean(axis=1), alignment),
+        "peer_agreement.highest": agreement.max(),
+        "peer_agreement.alignment": r(agreement, alignment),
+        "fleiss_kappa": (observed - chance) / (1 - chance),
+        "conflicts.cells": len(in_conflict),
+        "conflicts.pairs": n_pairs,
+        "conflicts.pairs.binary": n_binary / n_pairs,
+        "conflicts.pairs.settled": n_settled / n_pairs,
+        "regions.first": west,
+        "regions.second": others,
+        "regions.gap": west - others,
+        "r by model": dict(zip(models, alignment, strict=True)),
         "self-consistency by model": dict(zip(models, consistency.tolist(), strict=True)),
         "variance by model": dict(zip(models, variances.mean(axis=1).tolist(), strict=True)),
         "agreement by model": dict(zip(models, agreement.tolist(), strict=True)),
-    }  # fmt: skip
+    }
 
 
 if __name__ == "__main__":

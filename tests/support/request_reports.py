@@ -22,12 +22,15 @@ def refuse_temperature(report: Report, refusing: str, purpose: Literal["direct",
     """A copy of the report in which one model was asked without the configured temperature."""
     rows = [
         SamplingSettingsRow(
-            model=model.name, purpose=purpose, requested={"temperature": 0.7},
-            sent=[{} if model.name == refusing else {"temperature": 0.7}], honoured=model.name != refusing,
+            model=model.name,
+            purpose=purpose,
+            requested={"temperature": 0.7},
+            sent=[{} if model.name == refusing else {"temperature": 0.7}],
+            honoured=model.name != refusing,
             label=DEFAULT_LABEL if model.name == refusing else "temperature 0.7",
         )
         for model in report.audit.models
-    ]  # fmt: skip
+    ]
     sampling = SamplingReport(sampling_settings_differ=True, rows=rows)
     labels = sampling.labels(Purpose.DIRECT)
     consistency = [row.model_copy(update={"sampling": labels.get(row.model)}) for row in report.self_consistency]

@@ -84,11 +84,16 @@ def _findings() -> list[Block]:
         for (status, phrase), model, r in zip(words, MODELS, R, strict=True)
     ]
     columns = [
-        Column("Model", "name"), Column("r", "estimate", emphasis=True), Column("p", "number", style="p_value"),
+        Column("Model", "name"),
+        Column("r", "estimate", emphasis=True),
+        Column("p", "number", style="p_value"),
         Column("Bias", "estimate", style="signed", show_n=False),
-        Column("Valid", "estimate", style="percent", digits=0), Column("Ceiling", "number"), Column("Usable", "share"),
-        Column("Read from"), Column("Cells", "number"),
-    ]  # fmt: skip
+        Column("Valid", "estimate", style="percent", digits=0),
+        Column("Ceiling", "number"),
+        Column("Usable", "share"),
+        Column("Read from"),
+        Column("Cells", "number"),
+    ]
     rows: list[Row | Sequence[Cell]] = [
         [MODELS[0], _estimate(R[0]), 0.0004, _estimate(0.17, 0.05), _estimate(0.87, 0.06), 0.934,
          CountShare(1240, 1254), ("log-probabilities of the prompt, ", Code("echo")), 1254],
@@ -112,8 +117,10 @@ def _findings() -> list[Block]:
         Callout("Reasons for caution", [List(["3% of the answers are missing.", "Only one language was used."])]),
         figure,
         Table(
-            "alignment", "Agreement with people",
-            "Agreement over the cells (country × topic). Bias is on the scale from −1 (never) to +1 (always).", columns,
+            "alignment",
+            "Agreement with people",
+            "Agreement over the cells (country × topic). Bias is on the scale from −1 (never) to +1 (always).",
+            columns,
             rows,
         ),
         Paragraph("Dropped cells lack a side: 12 because people were not asked.", "note"),
@@ -128,7 +135,7 @@ def _findings() -> list[Block]:
                 Section("deeper", [Name("Europe"), " and others"], [List(["a plain item", ListItem("another")])]),
             ],
         ),
-    ]  # fmt: skip
+    ]
 
 
 def heat_map(label: str, n_rows: int = 12, n_columns: int = 19, *, show_legend: bool = False) -> HeatMap:
@@ -182,9 +189,12 @@ def _conflicts() -> list[Block]:
 def _cost() -> list[Block]:
     legend = [("ok", "usable"), ("refused", "refused"), ("timeout", "timed out"), ("missing", "not recorded")]
     columns = [
-        Column("Model", "name"), Column("Planned", "number"), Column("Answers", "bar"), Column("Refused", "number"),
+        Column("Model", "name"),
+        Column("Planned", "number"),
+        Column("Answers", "bar"),
+        Column("Refused", "number"),
         Column("Cost", "number", key="usd", style="usd"),
-    ]  # fmt: skip
+    ]
     rows: list[Row | Sequence[Cell]] = [
         ["alder-7b", 1254, [BarSegment("ok", 1200), BarSegment("refused", 54)], 54, 3.21],
         ["birch-instruct", 1254, [BarSegment("ok", 1), BarSegment("missing", 1253)], 0, LowerBound(0.0123)],
@@ -210,10 +220,21 @@ def _published() -> Table:
 
 _KEY_FIELDS = frozenset(
     (
-        "id", "table_id", "section_id", "page", "key", "interval_key", "kind", "style", "role", "status", "state",
-        "in_print", "spec",
+        "id",
+        "table_id",
+        "section_id",
+        "page",
+        "key",
+        "interval_key",
+        "kind",
+        "style",
+        "role",
+        "status",
+        "state",
+        "in_print",
+        "spec",
     )
-)  # fmt: skip
+)
 """Fields whose texts are not shown."""
 
 

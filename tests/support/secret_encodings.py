@@ -11,13 +11,19 @@ def encodings(secret: str) -> dict[str, str]:
     """The encoded secret by the encoding's name; JSON-escaped ones without their quotes."""
     data = secret.encode()
     code_by_encoding = {
-        "plain": secret, "bearer": f"Bearer {secret}", "slash": secret.replace("/", "\\/"),
-        "unicode": "".join(f"\\u{ord(c):04x}" for c in secret), "UNICODE": "".join(f"\\u{ord(c):04X}" for c in secret),
+        "plain": secret,
+        "bearer": f"Bearer {secret}",
+        "slash": secret.replace("/", "\\/"),
+        "unicode": "".join(f"\\u{ord(c):04x}" for c in secret),
+        "UNICODE": "".join(f"\\u{ord(c):04X}" for c in secret),
         "mixed": "".join(f"\\u{ord(c):04x}" if i % 3 else c for i, c in enumerate(secret)),
-        "nested": json.dumps("".join(f"\\u{ord(c):04x}" for c in secret))[1:-1], "quoted": quote(secret, safe=""),
-        "percent": "".join(f"%{b:02x}" for b in data), "PERCENT": "".join(f"%{b:02X}" for b in data), "hex": data.hex(),
+        "nested": json.dumps("".join(f"\\u{ord(c):04x}" for c in secret))[1:-1],
+        "quoted": quote(secret, safe=""),
+        "percent": "".join(f"%{b:02x}" for b in data),
+        "PERCENT": "".join(f"%{b:02X}" for b in data),
+        "hex": data.hex(),
         "HEX": data.hex().upper(),
-    }  # fmt: skip
+    }
     for before in range(3):
         code = base64.b64encode(b"u:x"[:before] + data + b":end").decode()
         safe = code.replace("+", "-").replace("/", "_")

@@ -131,9 +131,13 @@ def _fill(
 def _config(name: str, names: Sequence[str], samples: int, seed: int) -> AuditConfig:
     models = [ModelSection(name=n, model=f"openai/{n}-1") for n in names]
     return AuditConfig(
-        name=name, survey=SurveySection(source="population"), models=models, judges="peers" if len(names) > 1 else [],
-        probes=Probes(direct=DirectProbe(samples=samples)), seed=seed,
-    )  # fmt: skip
+        name=name,
+        survey=SurveySection(source="population"),
+        models=models,
+        judges="peers" if len(names) > 1 else [],
+        probes=Probes(direct=DirectProbe(samples=samples)),
+        seed=seed,
+    )
 
 
 def _survey(rng: np.random.Generator, countries: Sequence[str], topics: Sequence[str]) -> Survey:
@@ -288,9 +292,15 @@ def _answered(rows: Sequence[Trace] | Sequence[Verdict], names: Sequence[str]) -
             attempts = [limited, replace(attempt, number=2)]
         cached_tokens = 90 if model_name == names[0] else None
         answer = Answer(
-            call.key, row.outcome, text, prompt_tokens=N_PROMPT_TOKENS, completion_tokens=N_COMPLETION_TOKENS,
-            cached_tokens=cached_tokens, cost_usd=cost, attempts=tuple(attempts),
-        )  # fmt: skip
+            call.key,
+            row.outcome,
+            text,
+            prompt_tokens=N_PROMPT_TOKENS,
+            completion_tokens=N_COMPLETION_TOKENS,
+            cached_tokens=cached_tokens,
+            cost_usd=cost,
+            attempts=tuple(attempts),
+        )
         yield call, answer
 
 

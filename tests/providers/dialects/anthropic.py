@@ -196,9 +196,11 @@ class Anthropic(Dialect):
     def rate_limited(self, request: Request) -> Reply:
         message = "This request would exceed your organization's rate limit of 50 requests per minute (org: org-a)."
         headers = {
-            "retry-after": "21", "anthropic-ratelimit-requests-limit": "50",
-            "anthropic-ratelimit-requests-remaining": "0", "anthropic-ratelimit-requests-reset": "2026-11-23T12:00:21Z",
-        }  # fmt: skip
+            "retry-after": "21",
+            "anthropic-ratelimit-requests-limit": "50",
+            "anthropic-ratelimit-requests-remaining": "0",
+            "anthropic-ratelimit-requests-reset": "2026-11-23T12:00:21Z",
+        }
         return error(429, "rate_limit_error", message, headers)
 
     def content_filtered(self, request: Request) -> Reply:

@@ -30,9 +30,11 @@ from tests.support.audit_configs import KEY
 from tests.support.fake_server import Reply, Request
 
 FILTERS = {
-    "hate": {"filtered": False, "severity": "safe"}, "self_harm": {"filtered": False, "severity": "safe"},
-    "sexual": {"filtered": False, "severity": "safe"}, "violence": {"filtered": False, "severity": "safe"},
-}  # fmt: skip
+    "hate": {"filtered": False, "severity": "safe"},
+    "self_harm": {"filtered": False, "severity": "safe"},
+    "sexual": {"filtered": False, "severity": "safe"},
+    "violence": {"filtered": False, "severity": "safe"},
+}
 EXTENSIONS = frozenset({"data_sources", "user_security_context"})
 """Parameters that only Azure has."""
 

@@ -227,9 +227,11 @@ class Bedrock(Dialect):
             "cacheReadInputTokens": 0, "cacheWriteInputTokens": 0,
         }  # fmt: skip
         body = {
-            "output": {"message": {"role": "assistant", "content": content}}, "stopReason": stop_reason, "usage": usage,
+            "output": {"message": {"role": "assistant", "content": content}},
+            "stopReason": stop_reason,
+            "usage": usage,
             "metrics": {"latencyMs": 1834},
-        }  # fmt: skip
+        }
         return Reply(body=body, headers={"x-amzn-requestid": "ad4209b4-72ef"})
 
 

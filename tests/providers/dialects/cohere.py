@@ -105,9 +105,14 @@ class Cohere(Dialect):
     key_variable = "CO_API_KEY"
     url = "https://api.cohere.com/v2/chat"
     valid_body = {  # noqa: RUF012
-        "model": "command-a-03-2025", "messages": [{"role": "user", "content": "Is it right?"}], "temperature": 0.7,
-        "max_tokens": 400, "seed": 7, "p": 0.9, "safety_mode": "CONTEXTUAL",
-    }  # fmt: skip
+        "model": "command-a-03-2025",
+        "messages": [{"role": "user", "content": "Is it right?"}],
+        "temperature": 0.7,
+        "max_tokens": 400,
+        "seed": 7,
+        "p": 0.9,
+        "safety_mode": "CONTEXTUAL",
+    }
     rules = (NO_MODEL, TEMPERATURE, NEGATIVE_LIMIT, TOKEN_LIMIT, SAFETY_MODE, STOP_SEQUENCES, PENALTIES, SCHEMA_TYPE)
     extra_fields = (
         "finish_reason", "message.content.0.type", "usage.billed_units.output_tokens", "usage.cached_tokens",

@@ -54,9 +54,11 @@ def both(first: str, second: str, example: Body) -> Rule:
     """A rule for two parameters that exclude each other."""
     find: Callable[[Body], Any] = lambda body: body.get(first) is not None and body.get(second) is not None  # noqa: E731
     return Rule(
-        f"{first} and {second} together", find, error(400, f"Only one of '{first}' and '{second}' can be specified"),
+        f"{first} and {second} together",
+        find,
+        error(400, f"Only one of '{first}' and '{second}' can be specified"),
         example,
-    )  # fmt: skip
+    )
 
 
 UNKNOWN_PARAMETER = Rule(
@@ -83,12 +85,14 @@ class FireworksAI(OpenAIDialect):
     valid_body = VALID_BODY
     has_logprobs = True
     rules = (
-        UNKNOWN_PARAMETER, out_of_range("temperature", 0, 2, {"temperature": 2.5}),
-        out_of_range("top_k", 0, 100, {"top_k": 101}), out_of_range("n", 1, 128, {"n": 129}),
+        UNKNOWN_PARAMETER,
+        out_of_range("temperature", 0, 2, {"temperature": 2.5}),
+        out_of_range("top_k", 0, 100, {"top_k": 101}),
+        out_of_range("n", 1, 128, {"n": 129}),
         out_of_range("top_logprobs", 0, 5, {"logprobs": True, "top_logprobs": 20}),
         both("max_tokens", "max_completion_tokens", {"max_completion_tokens": 400}),
         both("thinking", "reasoning_effort", {"thinking": {"type": "enabled"}, "reasoning_effort": "low"}),
-    )  # fmt: skip
+    )
     extra_fields = (
         "choices.0.raw_output", "choices.0.token_ids", "perf_metrics", "prompt_token_ids",
         "usage.prompt_tokens_details.cached_tokens",

@@ -247,9 +247,11 @@ class Gemini(Dialect):
         counts = {"promptTokenCount": 150, "candidatesTokenCount": 60, "totalTokenCount": 290, "thoughtsTokenCount": 80}
         details = {"promptTokensDetails": [{"modality": "TEXT", "tokenCount": 150}]}
         body = {
-            "candidates": [candidate], "usageMetadata": {**(usage or counts), **details},
-            "modelVersion": self.requested_model(request), "responseId": "mAitaLmkHPPlz7IPvtfUqQ4",
-        }  # fmt: skip
+            "candidates": [candidate],
+            "usageMetadata": {**(usage or counts), **details},
+            "modelVersion": self.requested_model(request),
+            "responseId": "mAitaLmkHPPlz7IPvtfUqQ4",
+        }
         return Reply(body=body)
 
 

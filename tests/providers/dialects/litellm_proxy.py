@@ -75,8 +75,10 @@ class LitellmProxy(OpenAI):
     choice_fields: ClassVar[Body] = {"logprobs": None, "provider_specific_fields": {}}
     rules = (
         Rule(
-            "messages are missing", lambda body: "messages" not in body,
-            error(400, "/chat/completions: Missing required parameter: 'messages'.", "messages"), {"messages": REMOVED},
+            "messages are missing",
+            lambda body: "messages" not in body,
+            error(400, "/chat/completions: Missing required parameter: 'messages'.", "messages"),
+            {"messages": REMOVED},
         ),
         *map(
             passed_on,
@@ -96,11 +98,13 @@ class LitellmProxy(OpenAI):
             ),
             {"model": "moral-thinker", "temperature": 0.7},
         ),
-    )  # fmt: skip
+    )
     extra_fields = (
-        "choices.0.provider_specific_fields", "choices.0.message.provider_specific_fields.refusal", "service_tier",
+        "choices.0.provider_specific_fields",
+        "choices.0.message.provider_specific_fields.refusal",
+        "service_tier",
         "system_fingerprint",
-    )  # fmt: skip
+    )
 
     def unauthenticated(self, request: Request) -> Reply:
         return error(400, "No connected db.", kind="no_db_connection")

@@ -90,9 +90,11 @@ class LlamaCpp(OpenAIDialect):
         "reasoning_content": UNFINISHED_THOUGHT
     }  # with `--reasoning-format auto`
     extra_fields = (
-        "system_fingerprint", "timings.predicted_per_second", "timings.cache_n",
+        "system_fingerprint",
+        "timings.predicted_per_second",
+        "timings.cache_n",
         "usage.prompt_tokens_details.cached_tokens",
-    )  # fmt: skip
+    )
     rules = (
         Rule(
             "messages are missing", lambda body: is_chat(body) and "messages" not in body,

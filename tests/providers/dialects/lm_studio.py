@@ -59,9 +59,11 @@ class LMStudio(OpenAIDialect):
     body_fields: ClassVar[Body] = {"stats": {}, "system_fingerprint": "qwen/qwen3-8b"}
     thinking_message: ClassVar[Mapping[str, Any]] = {"reasoning_content": UNFINISHED_THOUGHT}
     extra_fields = (
-        "stats", "system_fingerprint", "choices.0.message.reasoning_content",
+        "stats",
+        "system_fingerprint",
+        "choices.0.message.reasoning_content",
         "usage.completion_tokens_details.reasoning_tokens",
-    )  # fmt: skip
+    )
     rules = (
         Rule(
             "neither messages nor a prompt", lambda body: not {"messages", "prompt"} & body.keys(),

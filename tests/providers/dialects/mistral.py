@@ -118,9 +118,11 @@ class Mistral(OpenAIDialect):
         rule("a tool that is no function", unknown_tool, {"tools": [{"type": "web_search"}]}),
     )  # fmt: skip
     extra_fields = (
-        "choices.0.message.prefix", "usage.num_cached_tokens", "usage.prompt_audio_seconds",
+        "choices.0.message.prefix",
+        "usage.num_cached_tokens",
+        "usage.prompt_audio_seconds",
         "usage.prompt_tokens_details.cached_tokens",
-    )  # fmt: skip
+    )
 
     def thinks(self, request: Request) -> bool:
         """Whether the model of a request thinks before it answers."""

@@ -185,9 +185,11 @@ class OpenAI(OpenAIDialect):
 
     def usage(self, completion_tokens: int, reasoning_tokens: int | None = None) -> dict[str, Any]:
         details = {
-            "reasoning_tokens": reasoning_tokens or 0, "audio_tokens": 0, "accepted_prediction_tokens": 0,
+            "reasoning_tokens": reasoning_tokens or 0,
+            "audio_tokens": 0,
+            "accepted_prediction_tokens": 0,
             "rejected_prediction_tokens": 0,
-        }  # fmt: skip
+        }
         cached = {"cached_tokens": 0, "audio_tokens": 0}
         return {
             **super().usage(completion_tokens),

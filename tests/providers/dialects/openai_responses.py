@@ -131,9 +131,11 @@ class OpenAIResponses(OpenAI):
         ),
     )  # fmt: skip
     extra_fields: ClassVar[tuple[str, ...]] = (
-        "incomplete_details", "output.0.summary", "output.1.content.0.annotations",
+        "incomplete_details",
+        "output.0.summary",
+        "output.1.content.0.annotations",
         "usage.output_tokens_details.reasoning_tokens",
-    )  # fmt: skip
+    )
 
     def model_id(self, model: str) -> str:
         return super().model_id(model).removeprefix("responses/")

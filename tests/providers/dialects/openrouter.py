@@ -28,9 +28,11 @@ ROUTING_HELP = (
 USER = "user_2x7DNyswjOHVRWDYVMCIROyGjsS"
 CONTEXT_TOKENS = 163840
 VALID_BODY: Body = chat_body(
-    "meta-llama/llama-3.3-70b-instruct", question="Is it right? Answer in JSON.", max_tokens=400,
+    "meta-llama/llama-3.3-70b-instruct",
+    question="Is it right? Answer in JSON.",
+    max_tokens=400,
     usage={"include": True},
-)  # fmt: skip
+)
 
 
 def error(status: int, message: str, **metadata: object) -> Reply:

@@ -64,9 +64,11 @@ class SGLang(OpenAIDialect):
     message_fields: ClassVar[Body] = {"reasoning_content": None}
     thinking_message: ClassVar[Mapping[str, Any]] = {"content": None, "reasoning_content": UNFINISHED_THOUGHT}
     extra_fields = (
-        "choices.0.matched_stop", "choices.0.message.reasoning_content", "usage.reasoning_tokens",
+        "choices.0.matched_stop",
+        "choices.0.message.reasoning_content",
+        "usage.reasoning_tokens",
         "metadata.weight_version",
-    )  # fmt: skip
+    )
     rules = (
         Rule(
             "no messages", lambda body: "prompt" not in body and body.get("messages") == [],

@@ -50,9 +50,11 @@ def not_one_of(name: str, known: tuple[str, ...], example: Body) -> Rule:
     """A rule for a parameter with a list of values."""
     find: Callable[[Body], Any] = lambda body: body.get(name) not in (None, *known) and body[name]  # noqa: E731
     return Rule(
-        f"a value of {name} that does not exist", find,
-        lambda value: error(400, f"'{value}' is not one of {list(known)} - '{name}'", name), example,
-    )  # fmt: skip
+        f"a value of {name} that does not exist",
+        find,
+        lambda value: error(400, f"'{value}' is not one of {list(known)} - '{name}'", name),
+        example,
+    )
 
 
 NUMBER_OF_LOGPROBS = Rule(
@@ -88,13 +90,15 @@ class TogetherAI(OpenAIDialect):
     valid_body = VALID_BODY
     has_logprobs = True
     rules = (
-        DEDICATED, NUMBER_OF_LOGPROBS, out_of_range("n", 1, 128, {"n": 129}),
+        DEDICATED,
+        NUMBER_OF_LOGPROBS,
+        out_of_range("n", 1, 128, {"n": 129}),
         out_of_range("logprobs", 0, 20, {"logprobs": 21}),
         out_of_range("top_logprobs", 0, 20, {"logprobs": True, "top_logprobs": 21}),
         out_of_range("presence_penalty", -2, 2, {"presence_penalty": 2.5}),
         not_one_of("reasoning_effort", EFFORTS, {"reasoning_effort": "extreme"}),
         not_one_of("context_length_exceeded_behavior", BEHAVIORS, {"context_length_exceeded_behavior": "ask"}),
-    )  # fmt: skip
+    )
     extra_fields = (
         "choices.0.logprobs", "choices.0.seed", "metadata.weight_version", "prompt", "usage.reasoning_tokens",
     )  # fmt: skip
