@@ -27,6 +27,8 @@ EQUAL_SD = 0.2
 MIN_SAMPLES = 3
 """Samples of each cell for the share of cells that follow."""
 MIN_CELLS = 5
+MIN_INTERVAL_CELLS = 12
+"""Of a slope, since a regression with four coefficients leaves too little of the errors of fewer cells."""
 MIN_DISTANCE = 0.5
 """Smallest distance of a donor, in score units."""
 UNEQUAL_CELLS_SHARE = 0.8
@@ -94,8 +96,10 @@ def donor_slope(pairs: Pairs) -> Tested:
     donor, moves = (_residuals(root_weights * values, predictors) for values in (pairs.target, pairs.moves))
     total = float((donor**2).sum())
     if total < 1e-6:
-        return Tested(None, len(pairs.recorded), reason="the donors' scores follow from the cells' own")
+        return Tested(None, len(pairs.recorded), reason="the donors' scores follow from the cells' own and usual ones")
     slope = float((donor * moves).sum()) / total
+    if (n := len(donor)) < MIN_INTERVAL_CELLS:
+        return Tested(slope, n, reason=f"an interval needs at least {MIN_INTERVAL_CELLS} cells, but there are {n}")
     influence = donor * (moves - slope * donor) / total
     return _estimate(slope, influence, pairs)
 

@@ -76,6 +76,16 @@ def test_a_move_towards_the_usual_score_on_the_topic_is_no_slope_on_the_donors_s
     assert sum((slope.p_value or 0.0) <= 0.05 for slope in slopes) <= 0.15 * N_AUDITS
 
 
+def test_a_slope_over_a_few_cells_has_no_interval() -> None:
+    """Without an effect, 15% of the intervals over 8 cells of 12 countries left out 0."""
+    pairs = to_pairs(REASONING_WORLDS[1].draw(Design(20, 10), np.random.default_rng(5)))
+    few, enough = (donor_slope(pairs.select(np.arange(len(pairs.recorded)) < n)) for n in (11, 12))
+    assert few.value is not None
+    assert few.p_value is None
+    assert few.reason == "an interval needs at least 12 cells, but there are 11"
+    assert enough.p_value is not None
+
+
 def test_spread_needs_three_samples_and_an_interval_five_countries() -> None:
     pairs = to_pairs(ReasoningWorld("half", 0.5, samples=2).draw(DESIGN, np.random.default_rng(1)))
     assert spread_p_value(pairs) is None
