@@ -55,15 +55,10 @@ def test_every_command_has_help_with_an_example(command: list[str]) -> None:
     assert f"Example: auditor {' '.join(command)}" in " ".join(help_command.stdout.split())
 
 
-def test_the_help_names_every_command_in_its_group() -> None:
+def test_the_help_names_every_command() -> None:
     help_command = auditor("--help")
     assert all(command[0] in help_command.stdout for command in COMMANDS)
     assert auditor("--version").stdout.strip()
-    lines = auditor("--help").stdout.splitlines()
-    headings = [line.rstrip(":") for line in lines if line.rstrip(":") in GROUPS]
-    assert headings == list(GROUPS)
-    assert lines.index("Get started:") < next(i for i, line in enumerate(lines) if line.startswith("  init "))
-    assert all(command.rich_help_panel in GROUPS for command in subcommands("").values())
 
 
 @pytest.mark.parametrize(
@@ -86,10 +81,13 @@ def test_each_user_error_is_one_line(tmp_path: Path, arguments: list[str], exit_
     assert "Traceback" in auditor("--debug", *arguments, cwd=tmp_path).stderr
 
 
-def test_a_missing_file_names_the_nearest_and_each_problem_of_a_configuration_has_a_line(tmp_path: Path) -> None:
+def test_a_missing_file_names_the_nearest_of_its_folder(tmp_path: Path) -> None:
     (tmp_path / "audit.toml").touch()
     message = "audti.toml: there is no such file. Did you mean 'audit.toml'? Check the path"
     fail("run", "audti.toml", cwd=tmp_path, code=2, message=message)
+
+
+def test_each_problem_of_a_configuration_has_a_line(tmp_path: Path) -> None:
     (tmp_path / "audit.toml").write_text("samples = 5\nbudget = 5\n")
     failed_run = fail("run", "audit.toml", cwd=tmp_path, code=2, message="the key 'name' is missing")
     first, *others = failed_run.stderr.splitlines()
@@ -119,7 +117,7 @@ def test_a_wrong_survey_names_the_nearest(
     assert not server.requests
 
 
-def test_a_missing_key_is_reported_before_the_first_call_and_by_doctor(
+def test_a_missing_key_is_reported_before_the_first_call(
     server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(KEY_VARIABLE)
@@ -128,15 +126,6 @@ def test_a_missing_key_is_reported_before_the_first_call_and_by_doctor(
     assert f"the environment variable {KEY_VARIABLE} is not set." in failed_run.stderr
     assert "model 'model-a'" in failed_run.stderr
     assert not server.requests
-    config_path = write_config(server, tmp_path)
-    doctor_command = auditor("doctor", config_path, "--json", cwd=tmp_path)
-    assert doctor_command.returncode == 1
-    checks_by_name = {c["name"]: c for c in json.loads(doctor_command.stdout)}
-    assert checks_by_name["key of model-a"]["state"] == "FAIL"
-    assert f"export {KEY_VARIABLE}" in checks_by_name["key of model-a"]["mend"]
-    assert checks_by_name["server of model-a"]["state"] == "ok"
-    monkeypatch.setenv(KEY_VARIABLE, KEY)
-    succeed("doctor", config_path, cwd=tmp_path)
 
 
 def test_the_module_runs_as_a_separate_process(tmp_path: Path) -> None:
@@ -196,6 +185,21 @@ def test_init_writes_a_config_that_loads(tmp_path: Path) -> None:
     fail("init", "my.toml", cwd=tmp_path, code=2, message="exists already")
 
 
+def test_doctor_fails_when_something_is_missing(
+    server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(KEY_VARIABLE)
+    config_path = write_config(server, tmp_path)
+    doctor_command = auditor("doctor", config_path, "--json", cwd=tmp_path)
+    assert doctor_command.returncode == 1
+    checks_by_name = {c["name"]: c for c in json.loads(doctor_command.stdout)}
+    assert checks_by_name["key of model-a"]["state"] == "FAIL"
+    assert f"export {KEY_VARIABLE}" in checks_by_name["key of model-a"]["mend"]
+    assert checks_by_name["server of model-a"]["state"] == "ok"
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    succeed("doctor", config_path, cwd=tmp_path)
+
+
 def test_doctor_checks_the_storage_and_encoder_of_the_run(server: FakeServer, tmp_path: Path) -> None:
     probes = {"direct": {"samples": 1}, "semantic": {"encoder": "/nowhere/encoder"}}
     config_path = write_config(server, tmp_path, storage="sqlite:///missing/auditor.db", probes=probes)
@@ -217,7 +221,7 @@ def test_doctor_says_what_needs_an_encoder_that_cannot_be_loaded(server: FakeSer
     )
 
 
-def test_the_graph_surveys_and_models_are_listed(tmp_path: Path) -> None:
+def test_the_graph_is_printed(tmp_path: Path) -> None:
     graph_command = succeed("graph", cwd=tmp_path)
     for stage in ("plan", "cells", "measure", "detect", "resolve", "report"):
         assert stage in graph_command.stdout
@@ -225,6 +229,9 @@ def test_the_graph_surveys_and_models_are_listed(tmp_path: Path) -> None:
     assert "check_precision" not in graph_command.stdout
     assert "check_precision" in expanded.stdout
     assert "subgraph cells" in expanded.stdout
+
+
+def test_surveys_and_models_are_listed(tmp_path: Path) -> None:
     surveys = {s["name"]: s for s in json.loads(auditor("surveys", "list", "--json").stdout)}
     assert (surveys["wvs7-sample"]["countries"], surveys["wvs7-sample"]["topics"]) == (17, 19)
     assert (surveys["pew2013-sample"]["countries"], surveys["pew2013-sample"]["topics"]) == (16, 8)
@@ -376,3 +383,11 @@ def test_every_command_has_one_line_that_is_not_cut_off(name: str) -> None:
         summary = command.get_short_help_str(1000).rstrip()
         assert any(line.split(None, 1) == [command_name, summary] for line in lines), (command_name, summary)
         assert summary.endswith(".")
+
+
+def test_the_commands_are_in_groups() -> None:
+    lines = auditor("--help").stdout.splitlines()
+    headings = [line.rstrip(":") for line in lines if line.rstrip(":") in GROUPS]
+    assert headings == list(GROUPS)
+    assert lines.index("Get started:") < next(i for i, line in enumerate(lines) if line.startswith("  init "))
+    assert all(command.rich_help_panel in GROUPS for command in subcommands("").values())

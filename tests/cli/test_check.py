@@ -9,7 +9,7 @@ from pathlib import Path
 
 from auditor.run import open_audit
 from auditor.storage.database import open_database
-from tests.support.cli_runner import auditor, fail
+from tests.support.cli_runner import auditor
 from tests.support.synthetic_audit import populate
 
 CONFIG = """
@@ -52,18 +52,12 @@ def test_thresholds_of_another_configuration_replace_those_of_the_audit(tmp_path
     assert unknown.returncode == 2
     assert "has no model 'elder'" in unknown.stderr
     for words in (("check", "population:"), ("check", "population", "--models", ","), ("compare", "population:")):
-        fail(*words, "--storage", url, cwd=tmp_path, code=2, message="no model")
+        unnamed = auditor(*words, "--storage", url, cwd=tmp_path)
+        assert unnamed.returncode == 2, "an unset variable of a script does not mean all models"
+        assert "no model" in unnamed.stderr
     missing = auditor("check", "population", "--thresholds", "none.toml", "--storage", url, cwd=tmp_path)
     assert missing.returncode == 2
     assert "none.toml" in missing.stderr
-    (tmp_path / "table.csv").write_text("model,mae\nmine,0.1\n", encoding="utf-8")
-    options = ("check", "population", "--storage", url, "--junit", "check.xml")
-    refused = auditor(*options, "--markdown", "table.csv", cwd=tmp_path)
-    assert "table.csv: is another table" in refused.stderr
-    assert not (tmp_path / "check.xml").exists()
-    assert "check.xml" in auditor(*options, "--markdown", "new.md", cwd=tmp_path).stderr
-    assert (tmp_path / "check.xml").exists()
-    assert (tmp_path / "new.md").exists()
 
 
 def test_a_configuration_that_names_the_audit_has_its_present_thresholds(tmp_path: Path) -> None:
@@ -92,3 +86,17 @@ def test_a_configuration_that_names_the_audit_has_its_present_thresholds(tmp_pat
     assert check("audit.toml")["max_mae"] == 2, "the package of a probe may be missing by now"
     gates = open_audit(file, storage=url).check().gates
     assert {gate.name: gate.threshold for gate in gates}["max_mae"] == 2
+
+
+def test_both_files_of_a_result_are_written_or_none(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/audit.db"
+    with open_database(url) as db:
+        populate(db, models=1, countries=3, topics=3, judges=0)
+    (tmp_path / "table.csv").write_text("model,mae\nmine,0.1\n", encoding="utf-8")
+    options = ("check", "population", "--storage", url, "--junit", "check.xml")
+    refused = auditor(*options, "--markdown", "table.csv", cwd=tmp_path)
+    assert "table.csv: is another table" in refused.stderr
+    assert not (tmp_path / "check.xml").exists()
+    assert "check.xml" in auditor(*options, "--markdown", "new.md", cwd=tmp_path).stderr
+    assert (tmp_path / "check.xml").exists()
+    assert (tmp_path / "new.md").exists()

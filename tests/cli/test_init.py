@@ -74,25 +74,27 @@ def test_a_budget_is_set_only_if_every_price_is_known(provider: Provider) -> Non
         assert config.limits.budget_usd is None
 
 
-def test_several_models_are_peers_numbered_by_name_and_judges_may_be_of_another_provider() -> None:
+def test_several_models_are_peers_and_one_alone_has_no_review() -> None:
     assert [judge.name for judge in build(OPENAI, "gpt-4o", "gpt-4.1").judge_models] == ["gpt-4o", "gpt-4.1"]
     assert build(OPENAI, "gpt-4o").judge_models == []
+
+
+def test_judges_may_be_of_another_provider() -> None:
     config = build(OPENAI, "gpt-4o", judges=("llama3.2",), judge_provider=find_provider("ollama"))
     [judge] = config.judge_models
     assert (judge.model, judge.api_base, judge.api_key) == ("ollama_chat/llama3.2", "http://localhost:11434", None)
+
+
+def test_different_models_of_one_name_are_numbered() -> None:
     config = build(find_provider("openrouter"), "a/chat", "b/chat", judges=("c/chat",))
     assert [model.name for model in config.models] == ["chat", "chat-2"]
     assert [judge.name for judge in config.judge_models] == ["chat-3"]
 
 
-def test_an_azure_config_shows_the_keys_that_give_it_a_price_as_doctor_does(tmp_path: Path) -> None:
+def test_an_azure_config_shows_the_keys_that_give_it_a_price() -> None:
     text = build_provider_config(["ours"], [], find_provider("azure"), OPENAI, ADDRESS)
     for words in ('# base_model = "azure/gpt-4o"', "# price = {", "add budget_usd once each model has a price"):
         assert words in text
-    (tmp_path / "a.toml").write_text(text, encoding="utf-8")
-    [check] = [check for check in run_doctor_checks(tmp_path / "a.toml", None) if check.name == "prices"]
-    assert (check.state, check.found) == ("warn", "unknown for 'ours'")
-    assert 'base_model = "azure/gpt-4o"' in check.mend
 
 
 @pytest.mark.parametrize(
@@ -161,6 +163,14 @@ def test_the_written_config_passes_doctor(server: FakeServer, tmp_path: Path, mo
     assert load_config("hosted.toml").models[0].model == "anthropic/claude-sonnet-4-5"
 
 
+def test_doctor_warns_of_unknown_prices_and_names_the_key_to_add(tmp_path: Path) -> None:
+    text = build_provider_config(["ours"], [], find_provider("azure"), OPENAI, ADDRESS)
+    (tmp_path / "a.toml").write_text(text, encoding="utf-8")
+    [check] = [check for check in run_doctor_checks(tmp_path / "a.toml", None) if check.name == "prices"]
+    assert (check.state, check.found) == ("warn", "unknown for 'ours'")
+    assert 'base_model = "azure/gpt-4o"' in check.mend
+
+
 def test_init_names_trust_exactly_if_the_next_command_needs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -173,24 +183,30 @@ def test_init_names_trust_exactly_if_the_next_command_needs_it(tmp_path: Path, m
         assert ("auditor trust 'my audit.toml', then" in completed.stderr) is is_named, (trusted, address)
 
 
-def test_the_starter_says_the_same_in_yaml_with_its_comments_and_texts() -> None:
+def test_the_starter_says_the_same_in_yaml() -> None:
     converted = convert_to_yaml(read_starter())
     assert parse_yaml(converted, "audit.yaml") == tomllib.loads(read_starter())
     remarks = [line for line in read_starter().splitlines() if line.startswith("# ") and line.count(" = ") == 0]
     assert all(remark in converted for remark in remarks if not remark.startswith("# ["))
     assert "\n[" not in converted
+
+
+def test_settings_in_comments_are_converted_too() -> None:
     text = '# [[models]]\n# name = "gpt"\n# model = "openai/gpt-4o"\n\n# [[models]]\n# name = "x"\n'
     assert convert_to_yaml(text) == ('# models:\n#   - name: "gpt"\n#     model: "openai/gpt-4o"\n\n#   - name: "x"\n')
-    text = 'name = "a # b"   # the name\ncountries = ["NO", "a: b"]\nempty = {}\n[[models]]\nname = "x"\n# a remark\n'
-    assert convert_to_yaml(text) == (
-        'name: "a # b"   # the name\ncountries: ["NO", "a: b"]\nempty: {}\nmodels:\n  - name: "x"\n  # a remark\n'
-    )
 
 
 @pytest.mark.parametrize("provider", PROVIDER_BY_NAME.values(), ids=lambda provider: provider.name)
 def test_the_config_of_every_provider_says_the_same_in_yaml(provider: Provider) -> None:
     text = build_provider_config(["a", "b"], ["c"], provider, provider, BASE if provider.needs_address else None)
     assert parse_yaml(convert_to_yaml(text), "audit.yaml") == tomllib.loads(text)
+
+
+def test_texts_with_signs_of_comments_and_country_codes_stay_texts() -> None:
+    text = 'name = "a # b"   # the name\ncountries = ["NO", "a: b"]\nempty = {}\n[[models]]\nname = "x"\n# a remark\n'
+    assert convert_to_yaml(text) == (
+        'name: "a # b"   # the name\ncountries: ["NO", "a: b"]\nempty: {}\nmodels:\n  - name: "x"\n  # a remark\n'
+    )
 
 
 def test_init_chooses_the_format_by_the_suffix(tmp_path: Path) -> None:

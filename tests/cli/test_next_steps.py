@@ -17,16 +17,11 @@ from tests.support.cli_runner import auditor, succeed
 from tests.support.fake_server import FakeServer
 
 
-def test_an_empty_folder_leads_to_a_configuration_and_that_to_estimate_and_run(tmp_path: Path) -> None:
+def test_an_empty_folder_leads_to_a_configuration(tmp_path: Path) -> None:
     command = auditor(cwd=tmp_path)
     assert (command.returncode, command.stdout) == (0, "")
     assert "auditor init  write a configuration" in command.stderr
     assert "auditor --help" in command.stderr
-    succeed("init", "mine.yaml", cwd=tmp_path)
-    (tmp_path / "pyproject.toml").write_text("[project]\n")
-    suggestions = auditor(cwd=tmp_path).stderr
-    assert suggestions.index("auditor estimate mine.yaml") < suggestions.index("auditor run mine.yaml")
-    assert "pyproject.toml" not in suggestions
 
 
 def test_the_demo_is_suggested_only_if_the_program_has_it(
@@ -37,6 +32,14 @@ def test_the_demo_is_suggested_only_if_the_program_has_it(
     assert "auditor demo" in capsys.readouterr().err
     print_next_steps({"init"})
     assert "auditor demo" not in capsys.readouterr().err
+
+
+def test_a_configuration_leads_to_estimate_and_run(tmp_path: Path) -> None:
+    succeed("init", "mine.yaml", cwd=tmp_path)
+    (tmp_path / "pyproject.toml").write_text("[project]\n")
+    suggestions = auditor(cwd=tmp_path).stderr
+    assert suggestions.index("auditor estimate mine.yaml") < suggestions.index("auditor run mine.yaml")
+    assert "pyproject.toml" not in suggestions
 
 
 def test_an_audit_leads_to_its_conflicts_and_then_to_its_report(server: FakeServer, tmp_path: Path) -> None:

@@ -182,10 +182,14 @@ def test_a_sample_is_drawn_and_opened(moral_storage: str, opened: list[dict[str,
     assert result.stderr == "Label sample: 90 of 180 traces, from 6 strata (model × verdict).\n"
     assert opened == [
         {
-            "url": moral_storage, "audit": "moral", "rater": "ada", "kind": LabelKind.TRACE, "second_rater_share": 0.5,
+            "url": moral_storage,
+            "audit": "moral",
+            "rater": "ada",
+            "kind": LabelKind.TRACE,
+            "second_rater_share": 0.5,
             "raters_per_shared_unit": 3,
         }
-    ]  # fmt: skip
+    ]
 
 
 def test_without_a_number_the_drawn_sample_is_opened_and_with_one_extended(

@@ -25,15 +25,21 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_import_writes_figures_and_overwrites_them_only_with_force_and_the_right_mapping(folder: Path) -> None:
+def test_import_writes_figures_description_and_facts(folder: Path) -> None:
     written_names = {p.name for p in folder.iterdir()} - {"wvs.csv"}
     assert written_names == {"my_wvs.csv", "my_wvs.survey.toml", "my_wvs.facts.json", "my_wvs.distributions.json"}
+
+
+def test_import_overwrites_a_survey_only_with_force(folder: Path) -> None:
     refused_import = auditor("surveys", "import", "wvs.csv", "-o", "my_wvs.csv", cwd=folder)
     assert (refused_import.returncode, refused_import.stderr.count("\n")) == (1, 1)
     assert "my_wvs.csv: already exists." in refused_import.stderr
     succeed("surveys", "import", "wvs.csv", "-o", "my_wvs.csv", "--force", cwd=folder)
     self_overwrite = auditor("surveys", "import", "wvs.csv", "-o", "wvs.csv", "--force", cwd=folder)
     assert (self_overwrite.returncode, "is an input of this command" in self_overwrite.stderr) == (1, True)
+
+
+def test_import_with_another_surveys_mapping_fails(folder: Path) -> None:
     failed_import = auditor("surveys", "import", "wvs.csv", "--mapping", "pew2013", "-o", "x.csv", cwd=folder)
     assert (failed_import.returncode, failed_import.stderr.count("\n")) == (1, 1)
     assert "wvs.csv" in failed_import.stderr
@@ -74,7 +80,7 @@ def test_show_as_json_has_statsmodels_figures(folder: Path) -> None:
     assert cells["homosexuality"]["n"] == len(weighted_scores)
 
 
-def test_show_prints_a_table_and_a_plot_to_scale(folder: Path) -> None:
+def test_show_prints_a_table_and_a_plot(folder: Path) -> None:
     all_countries = succeed("surveys", "show", "wvs7-sample", cwd=folder, COLUMNS="200")
     assert "Japan" in all_countries.stdout
     assert all_countries.stdout.count("●") == 19
@@ -84,6 +90,9 @@ def test_show_prints_a_table_and_a_plot_to_scale(folder: Path) -> None:
     assert "no answer" in one_country.stdout
     without_facts = auditor("surveys", "show", "wvs7-sample", "--country", "Japan", cwd=folder, COLUMNS="200")
     assert "no answer" not in without_facts.stdout
+
+
+def test_the_plot_is_to_scale() -> None:
     assert draw_score_plot(-1.0).index("●") == 0
     assert draw_score_plot(1.0).index("●") == PLOT_WIDTH - 1
     assert draw_score_plot(0.5, 0.4, 0.6)[20] == "│"

@@ -29,19 +29,12 @@ def write(folder: Path, text: str, name: str = "a.toml") -> Path:
     return path
 
 
-def test_defaults_are_those_of_the_design_and_the_hash_ignores_storage_raters_and_retry_waits(tmp_path: Path) -> None:
+def test_defaults_are_those_of_the_design(tmp_path: Path) -> None:
     config = load_config(write(tmp_path, GOOD))
     assert config.judges == "peers"
     assert config.conflicts.threshold == 0.38
     assert (config.direct.samples, config.direct.temperature) == (5, 0.7)
     assert (config.limits.max_attempts, config.limits.resolved_deadline_s(60)) == (6, 120)
-    assert config.hash == config.model_copy(update={"storage": "sqlite:///elsewhere.db"}).hash
-    assert config.hash == config.model_copy(update={"labels": LabelSection(rater_kind="expert")}).hash
-    assert config.hash != config.model_copy(update={"seed": 1}).hash
-    patient = config.limits.model_copy(update={"max_retry_wait_s": 600.0})
-    assert config.hash == config.model_copy(update={"limits": patient}).hash
-    scoped = [model.model_copy(update={"rate_limit_scope": "account"}) for model in config.models]
-    assert config.hash == config.model_copy(update={"models": scoped}).hash
 
 
 @pytest.mark.parametrize(
@@ -82,7 +75,7 @@ def test_a_release_is_a_year_a_month_or_a_day(tmp_path: Path, released: str) -> 
     assert config.models[1].attributes == {"released": released.strip('"')}
 
 
-def test_a_model_never_judges_itself_though_a_judge_shares_its_name(tmp_path: Path) -> None:
+def test_a_model_never_judges_itself(tmp_path: Path) -> None:
     config = load_config(write(tmp_path, GOOD))
     assert [j.name for j in config.judges_of("m")] == ["n"]
     listed = "judges = [{ name = 'other-name', model = 'openai/gpt-4o' }]\n" + GOOD
@@ -90,9 +83,23 @@ def test_a_model_never_judges_itself_though_a_judge_shares_its_name(tmp_path: Pa
         load_config(write(tmp_path, listed))
     with pytest.raises(ConfigError, match="model 'm' has no judge"):
         load_config(write(tmp_path, listed.replace("other-name", "m")))
+
+
+def test_a_judge_that_shares_a_name_is_the_same_model(tmp_path: Path) -> None:
     text = "judges = [{ name = 'm', model = 'openai/o3' }]\n" + GOOD
     with pytest.raises(ConfigError, match="also an audited model with other settings"):
         load_config(write(tmp_path, text))
+
+
+def test_the_hash_ignores_storage_raters_and_retry_waits(tmp_path: Path) -> None:
+    config = load_config(write(tmp_path, GOOD))
+    assert config.hash == config.model_copy(update={"storage": "sqlite:///elsewhere.db"}).hash
+    assert config.hash == config.model_copy(update={"labels": LabelSection(rater_kind="expert")}).hash
+    assert config.hash != config.model_copy(update={"seed": 1}).hash
+    patient = config.limits.model_copy(update={"max_retry_wait_s": 600.0})
+    assert config.hash == config.model_copy(update={"limits": patient}).hash
+    scoped = [model.model_copy(update={"rate_limit_scope": "account"}) for model in config.models]
+    assert config.hash == config.model_copy(update={"models": scoped}).hash
 
 
 def test_every_field_is_documented() -> None:

@@ -88,12 +88,13 @@ def test_errors_name_the_key_or_the_package(tmp_path: Path, probes: str, message
     assert message in str(caught.value)
 
 
-def test_a_name_that_is_taken_is_reported_and_one_in_two_packages_cannot_be_used(
-    tmp_path: Path, packages: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_name_that_is_taken_is_reported_and_the_built_in_probe_is_used(tmp_path: Path) -> None:
     sources = installed_probes.list_probe_sources()
     assert "a built-in probe has this name" in sources["direct (toy-probes)"].problem
     assert load(tmp_path, "direct = { samples = 3 }").direct.samples == 3
+
+
+def test_a_name_in_two_packages_cannot_be_used(tmp_path: Path, packages: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install_package(packages, "toy = other:Toy", name="other-probes", module_name="other")
     use_packages(monkeypatch, packages)
     with pytest.raises(ProbeError, match=r"in two packages, .* uninstall one"):

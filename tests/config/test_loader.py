@@ -51,11 +51,14 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-def test_paths_of_surveys_are_relative_to_the_config_which_needs_a_known_suffix(tmp_path: Path) -> None:
+def test_a_missing_file_and_a_strange_suffix(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such file"):
         load_config(tmp_path / "none.toml")
     with pytest.raises(ConfigError, match=r"must end in \.toml, \.yaml or \.yml"):
         load_config(write(tmp_path, GOOD, "a.ini"))
+
+
+def test_a_survey_path_is_relative_to_the_config(tmp_path: Path) -> None:
     write(tmp_path, "country,topic,score\n", "mine.csv")
     config = load_config(write(tmp_path, GOOD.replace("wvs7-sample", "mine.csv")))
     assert Path(known(config.survey).source) == tmp_path / "mine.csv"
@@ -204,12 +207,15 @@ def test_tables_are_added_and_list_items_are_found_by_name() -> None:
     assert SETTINGS["limits"] == {"budget_usd": 1.0}
 
 
-def test_a_config_is_loaded_with_changes_and_no_message_shows_a_key_that_was_set(tmp_path: Path) -> None:
+def test_a_config_is_loaded_with_changes_and_errors_name_the_option(tmp_path: Path) -> None:
     path = write(tmp_path, GOOD)
     assert load_config(path, ["seed=9", "limits.max_cells=3"]).limits.max_cells == 3
     assert load_config(path, ["seed=9"]).seed == 9
     with pytest.raises(ConfigError, match=r"with --set limits.max_cell: unknown key 'limits.max_cell'"):
         load_config(path, ["limits.max_cell=3"])
+
+
+def test_no_message_shows_a_key_that_was_set(tmp_path: Path) -> None:
     for text in ("models=[{name='a', model='openai/a', api_key='sk-hunter2'}]", "storage='sk-hunter2"):
         with pytest.raises(ConfigError) as caught:
             load_config(write(tmp_path, GOOD), [text])

@@ -38,23 +38,36 @@ def call_of(section: ModelSection) -> Call:
 # --- reasoning and capabilities -----------------------------------------------------------------------------------
 
 
-def test_reasoning_and_declared_capabilities_reach_the_call_and_its_key() -> None:
+def test_reasoning_reaches_the_call_and_its_key() -> None:
     call = call_of(model(reasoning={"effort": "low", "max_tokens": 2000}))
     assert call.reasoning == ReasoningSettings("low", 2000)
     keys = {call_of(model(reasoning=reasoning)).key for reasoning in (None, {"effort": "low"}, {"effort": "high"})}
     assert len({*keys, call.key}) == 4
+
+
+def test_declared_capabilities_reach_the_call_and_its_key() -> None:
     declared = {"form": "json_object", "temperature": False, "dropped_keywords": ["strict", "minLength", "strict"]}
     call = call_of(model(capabilities=declared))
     assert call.declared == DeclaredCapabilities(
         AnswerForm.JSON_OBJECT, temperature=False, dropped_keywords=("minLength", "strict")
     )
     assert call.key != call_of(model()).key
+
+
+def test_a_section_that_sets_nothing_changes_no_key() -> None:
     assert call_of(model(capabilities={})).key == call_of(model()).key
     assert call_of(model(timeout_s=5)).key == call_of(model()).key
-    assert call_of(model(capabilities={"dropped_keywords": []})).declared == DeclaredCapabilities(dropped_keywords=())
+
+
+def test_a_call_computed_from_local_weights_has_neither() -> None:
     section = model(reasoning={"effort": "low"}, capabilities={"seed": False})
     fields = model_fields(section, on_this_machine=True)
     assert (fields["reasoning"], fields["declared"]) == (None, None)
+
+
+def test_no_keyword_left_out_is_a_declaration_too() -> None:
+    declared = call_of(model(capabilities={"dropped_keywords": []})).declared
+    assert declared == DeclaredCapabilities(dropped_keywords=())
 
 
 @pytest.mark.parametrize(
@@ -101,16 +114,19 @@ def test_the_deadline_leaves_time_for_two_requests_unless_it_is_set() -> None:
     assert LimitsSection(deadline_s=30).resolved_deadline_s(600) == 30
 
 
-def test_reasoning_and_capabilities_change_the_hash_and_defaults_keep_the_earlier_one() -> None:
-    lines = ('reasoning = { effort = "low" }', "capabilities = { seed = false }", "timeout_s = 5")
-    configs: list[AuditConfig] = [read(GOOD), *(read(GOOD + line) for line in lines)]
-    assert len({config.hash for config in configs}) == len(configs)
+def test_defaults_keep_the_hash_that_earlier_versions_stored() -> None:
     earlier = with_schema_version(read(GOOD), 1)
     explicit_limits = earlier.limits.model_copy(update={"deadline_s": 120.0})
     explicit_models = [section.model_copy(update={"timeout_s": 60.0}) for section in earlier.models]
     explicit = earlier.model_copy(update={"limits": explicit_limits, "models": explicit_models})
     assert explicit.hash == earlier.hash
     assert earlier.hash == EARLIER_HASH
+
+
+def test_reasoning_and_capabilities_change_the_hash() -> None:
+    lines = ('reasoning = { effort = "low" }', "capabilities = { seed = false }", "timeout_s = 5")
+    configs: list[AuditConfig] = [read(GOOD), *(read(GOOD + line) for line in lines)]
+    assert len({config.hash for config in configs}) == len(configs)
 
 
 @pytest.mark.parametrize(

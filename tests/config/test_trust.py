@@ -342,20 +342,31 @@ def test_texts_for_a_collector_that_only_the_config_names_need_a_line(monkeypatc
     require_trust(audit)
 
 
-def test_bindings_are_read_from_the_environment_and_base_urls_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_name_in_a_base_url_is_refused() -> None:
+    with pytest.raises(ValueError, match="contains a user name or a password"):
+        config("http://api.openai.com@evil.org:80/v1")
+
+
+def test_bindings_are_read_from_the_environment_and_invalid_ones_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AUDITOR_TRUST", "A@x.org, B@y.org:1")
     assert load_trusted_bindings() == [CredentialBinding("A", "x.org"), CredentialBinding("B", "y.org:1")]
     monkeypatch.setenv("AUDITOR_TRUST", "everybody")
     with pytest.raises(ConfigError, match=r"'everybody' .* is not of the form KEY@HOST"):
         load_trusted_bindings()
+
+
+def test_base_urls_of_the_environment_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://evil.org")
     monkeypatch.setenv("ANTHROPIC_API_BASE", "http://evil.org")
     bootstrap.prepare_environment()
     assert not [name for name in os.environ if name.endswith(("_BASE_URL", "_API_BASE"))]
 
 
-def test_destinations_are_described_by_host_and_model_but_for_simulated_and_recorded_ones() -> None:
+def test_destinations_are_described_by_host_and_model() -> None:
     assert describe_destinations(config("http://h:1/v1", models=2)) == "Requests go to: h:1 (model-a, model-b)."
+
+
+def test_no_destination_is_described_for_simulated_and_recorded_models() -> None:
     simulated = ModelSection(name="a", model="simulated/knows-every-culture")
     recorded = ModelSection(name="b", model="replay/b", answers="b.csv")
     for models, kinds in (([simulated], "simulated"), ([simulated, recorded], "simulated or recorded")):
@@ -421,12 +432,10 @@ def test_credentials_of_the_machine_are_not_used_before_they_are_trusted(
         require_trust(signing(model, api_base="https://evil.org/v1"))
 
 
-def test_providers_that_find_credentials_by_themselves_and_user_names_in_urls_are_refused() -> None:
+def test_a_provider_that_finds_credentials_by_itself_is_refused() -> None:
     for provider in ("sagemaker", "sagemaker_chat", "github_copilot", "databricks"):
         with pytest.raises(ConfigError, match=f"'{provider}' looks up credentials and servers itself"):
             require_trust(signing(f"{provider}/x"))
-    with pytest.raises(ValueError, match="contains a user name or a password"):
-        config("http://api.openai.com@evil.org:80/v1")
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ FINE = Summary(300, 0, 0.95, 0.93, 0.97, 1.02, 0.98, 10)
 SHORT = Summary(300, 30, 0.8, 0.75, 0.85, 0.9, 0.85, 10)
 
 
-def test_the_page_is_in_the_index_explains_the_study_first_and_is_read_in_ten_minutes() -> None:
+def test_the_page_explains_the_study_before_the_tables() -> None:
     explanation = PAGE.partition(BEGIN)[0]
     for heading in ("How it is made", "How to read the table", "The assumptions", "Results"):
         assert f"## {heading}" in explanation
@@ -40,7 +40,13 @@ def test_the_page_is_in_the_index_explains_the_study_first_and_is_read_in_ten_mi
         assert world in worlds, f"{world} is not explained"
     assert "make coverage" in explanation
     assert PAGE.count(BEGIN) == PAGE.count(END) == 1
+
+
+def test_the_page_can_be_read_in_ten_minutes() -> None:
     assert len(PAGE.split()) <= MAX_WORDS
+
+
+def test_the_page_is_in_the_index_of_the_docs_and_of_the_site() -> None:
     assert "(coverage.md)" in (DOCS / "index.md").read_text(encoding="utf-8")
     assert "coverage.md" in (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8")
 
@@ -65,13 +71,16 @@ def test_the_page_is_that_of_its_data(tmp_path: Path) -> None:
     assert (tmp_path / "coverage.md").read_text(encoding="utf-8") == PAGE
 
 
-def test_a_row_has_the_lowest_coverage_and_titles_the_usual_names() -> None:
+def test_a_row_has_the_lowest_coverage_and_that_of_each_world_in_which_the_interval_fails() -> None:
     results = [
         Result("scores", "r", "gaussian", "5 × 5", FINE, SHORT),
         Result("scores", "r", "gaussian", "10 × 8", SHORT, None),
         Result("scores", "r", "Pew 2013", "5 × 5", FINE, None),
     ]
     assert "Pearson's r | 95% | gaussian:80%" in list(render_table(results))
+
+
+def test_titles_have_the_usual_names_of_statistics() -> None:
     assert make_title("r") == "Pearson's r"
     assert make_title("largest mae gap") == "Largest MAE gap"
     assert make_title("judges that copy") == "Judges that copy"

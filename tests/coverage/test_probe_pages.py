@@ -9,11 +9,8 @@ from auditor.probe_interface import Headline
 from benchmarks.coverage.probe_pages import NULL_HEADLINES, count_false_pages, list_false_sentences
 
 
-def test_every_probe_is_simulated_by_the_sentences_of_reports() -> None:
+def test_every_probe_of_the_program_is_simulated() -> None:
     assert set(NULL_HEADLINES) == {probe.name for probe in list_folder_probes()}
-    rng = np.random.default_rng(2)
-    lines = [write(rng) for write in NULL_HEADLINES.values()]
-    assert any(line is not None and line.sentence.endswith("cannot be told.") for line in lines)
 
 
 def test_a_page_is_false_if_any_claim_holds_among_all() -> None:
@@ -43,3 +40,9 @@ def test_probes_that_say_nothing_without_an_effect_are_counted_in_the_family() -
 
 def test_few_pages_of_honest_models_say_something_false() -> None:
     assert count_false_pages(6) <= 2
+
+
+def test_sentences_are_those_of_reports() -> None:
+    rng = np.random.default_rng(2)
+    lines = [write(rng) for write in NULL_HEADLINES.values()]
+    assert any(line is not None and line.sentence.endswith("cannot be told.") for line in lines)

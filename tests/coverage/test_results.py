@@ -17,13 +17,16 @@ from tests.support.known import known
 FINE = Summary(300, 0, 0.95, 0.93, 0.97, 1.02, None, 10)
 
 
-def test_results_come_back_as_they_were_stored_and_those_of_other_sources_are_not_used(tmp_path: Path) -> None:
+def test_results_come_back_as_they_were_stored(tmp_path: Path) -> None:
     result = Result("scores", "r", "gaussian", "5 × 5", FINE, FINE)
     rows = [asdict(result)]
     ResultStore(tmp_path / "results.json").save("scores/gaussian/5 × 5", "abc", rows)
     store = ResultStore(tmp_path / "results.json")
     stored = known(store.load("scores/gaussian/5 × 5", "abc"))
     assert to_results({"scores/gaussian/5 × 5": stored}) == ([result], [])
+
+
+def test_results_of_other_sources_are_not_used(tmp_path: Path) -> None:
     store = ResultStore(tmp_path / "results.json")
     store.save("key", "abc", [])
     assert store.load("key", "abd") is None

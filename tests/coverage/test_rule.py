@@ -42,12 +42,16 @@ def test_the_oracle_knows_the_standard_error() -> None:
     assert findings.list_problems(summary) == []
 
 
-def test_runs_without_an_interval_do_not_count_and_simultaneous_ones_by_what_all_pairs_need() -> None:
+def test_runs_without_an_interval_are_not_part_of_the_coverage() -> None:
     record = Record()
     for i in range(100):
         record.add((0.0 + i % 2, None, None) if i < 40 else (0.1 * (i % 7), -1.0, 1.0), 0.0)
     summary = record.summarize(10)
     assert (summary.n_runs, summary.n_without_interval, summary.coverage) == (60, 40, 1.0)
+
+
+def test_simultaneous_intervals_are_compared_with_what_all_pairs_need() -> None:
+    record = Record()
     rng = np.random.default_rng(1)
     for error in rng.normal(size=(5000, 6)):
         largest = float(np.ptp(error))

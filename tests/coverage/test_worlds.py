@@ -71,6 +71,13 @@ def test_effects_have_mean_0_and_variance_1(kind: EffectKind) -> None:
     assert abs(effects.var() - 1) < (0.25 if kind == "t3" else 0.02)  # the variance of t3 effects converges slowly
 
 
+def test_units_of_a_zone_are_correlated() -> None:
+    rng = np.random.default_rng(1)
+    tables = np.array([np.sort(draw_effects("zones", rng, 16)) for _ in range(3000)])
+    # 16 units in 8 zones: the mean of all varies by 0.6 / 8 + 0.4 / 16 instead of 1 / 16.
+    assert abs(tables.mean(axis=1).var() - (0.6 / 8 + 0.4 / 16)) < 0.01
+
+
 def is_close(constants: Mapping[str, float], measured: list[dict[str, float]]) -> dict[str, float]:
     """The figures whose constant is more than 5 standard errors from the mean of several measurements."""
     far = {}
@@ -134,13 +141,16 @@ def test_the_truths_of_related_countries_are_those_of_many_audits() -> None:
         assert {len(np.unique(sample.zone)) for sample in samples[:200]} <= set(range(4, 9))
 
 
-def test_judges_by_item_response_share_errors_with_the_effective_numbers_of_the_population() -> None:
+def test_judges_by_item_response_share_errors() -> None:
     trace = np.arange(40_000)
     rng = np.random.default_rng(7)
     verdicts = SHARED_ERRORS.draw_verdicts(rng, trace, trace, trace, rng.integers(0, 4, len(trace)))
     assert set(np.unique(verdicts)) == {0.0, 1.0}
     # Without a shared difficulty, judges of this accuracy would agree less.
     assert pearsonr(verdicts[0], verdicts[1]).statistic > 0.5
+
+
+def test_the_effective_numbers_of_judges_are_those_of_the_population() -> None:
     for plant, constant in EFFECTIVE_NUMBERS.items():
         measured = [{"n": measure_effective_number(plant, 20_000, seed)} for seed in range(100, 106)]
         assert is_close({"n": constant}, measured) == {}, plant
@@ -202,13 +212,9 @@ def test_planted_faults_have_the_size_that_they_say() -> None:
     assert Plant(leniency=0.1, n_copying=2, copied_share=0.5).planted == {0, 3, 4}
 
 
-def test_zones_are_clusters_from_six_on_and_their_units_correlated() -> None:
+def test_zones_are_clusters_from_six_on() -> None:
     assert MIN_ZONES == MIN_ZONES_OF_REPORTS
     of_a_map = RELATED_WORLDS[1]
     samples = [of_a_map.draw(HARDER_DESIGNS[0], np.random.default_rng(seed)) for seed in range(40)]
     units = {(len(np.unique(sample.zone)) >= MIN_ZONES, cluster(sample).unit) for sample in samples}
     assert units == {(True, "zone"), (False, "country")}
-    rng = np.random.default_rng(1)
-    tables = np.array([np.sort(draw_effects("zones", rng, 16)) for _ in range(3000)])
-    # 16 units in 8 zones: the mean of all varies by 0.6 / 8 + 0.4 / 16 instead of 1 / 16.
-    assert abs(tables.mean(axis=1).var() - (0.6 / 8 + 0.4 / 16)) < 0.01

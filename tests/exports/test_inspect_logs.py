@@ -40,9 +40,7 @@ def alder(inspect_log: Any, inspect_logs: Path) -> Any:
     return inspect_log.read_eval_log(str(inspect_logs / "population_alder.eval"))
 
 
-def test_every_trace_is_a_sample_with_its_own_score_and_verdicts_or_none(
-    alder: Any, made_audit: SyntheticDatabase
-) -> None:
+def test_every_trace_is_a_sample_with_its_own_score_or_none(alder: Any, made_audit: SyntheticDatabase) -> None:
     audit = audits.get_audit(made_audit.db, "population")
     traces = {(t.cell, t.sample): t for t in results.load_traces(made_audit.db, audit.id, model="alder")}
     assert len(alder.samples) == len(traces) > 100
@@ -56,12 +54,9 @@ def test_every_trace_is_a_sample_with_its_own_score_and_verdicts_or_none(
         assert (sample.error is None) == trace.outcome.is_answer
         assert sample.target == f"{audits.load_audit_survey(made_audit.db, audit).scores[trace.cell]:g}"
     assert seen == set(Outcome)
-    for verdict in results.load_verdicts(made_audit.db, audit.id, model="alder"):
-        sample = next(s for s in alder.samples if s.id == " | ".join(verdict.cell) and s.epoch == verdict.sample + 1)
-        score = (sample.scores or {}).get(f"judge:{verdict.judge}")
-        assert (None if score is None else score.value) == verdict.ruling
-        if verdict.ruling is None:
-            assert sample.metadata["judges_without_verdict"][verdict.judge] == verdict.outcome
+
+
+def test_no_failure_has_a_number(alder: Any) -> None:
     for sample in (s for s in alder.samples if s.metadata["outcome"] != "ok"):
         assert "score" not in (sample.scores or {})
     values = [s.value for sample in alder.samples for s in (sample.scores or {}).values()]
@@ -69,6 +64,16 @@ def test_every_trace_is_a_sample_with_its_own_score_and_verdicts_or_none(
     failed = next(s for s in alder.samples if s.metadata["outcome"] == "timeout")
     assert failed.error.message.startswith("timeout")
     assert failed.output.completion == ""
+
+
+def test_verdicts_are_scores_of_their_judges(alder: Any, made_audit: SyntheticDatabase) -> None:
+    audit = audits.get_audit(made_audit.db, "population")
+    for verdict in results.load_verdicts(made_audit.db, audit.id, model="alder"):
+        sample = next(s for s in alder.samples if s.id == " | ".join(verdict.cell) and s.epoch == verdict.sample + 1)
+        score = (sample.scores or {}).get(f"judge:{verdict.judge}")
+        assert (None if score is None else score.value) == verdict.ruling
+        if verdict.ruling is None:
+            assert sample.metadata["judges_without_verdict"][verdict.judge] == verdict.outcome
 
 
 def test_figures_usage_and_source_are_those_of_the_report(alder: Any, made_audit: SyntheticDatabase) -> None:

@@ -103,7 +103,7 @@ def test_the_papers_tables_are_all_of_one_audit(report: Report, tmp_path: Path) 
     assert (foreign / "topics.csv").read_text() == "of another program"
 
 
-def test_files_of_users_and_other_programs_are_not_removed(report: Report, tmp_path: Path) -> None:
+def test_files_of_another_program_are_not_removed(report: Report, tmp_path: Path) -> None:
     """Only a file with the columns of such a table is one, and the command says that it removed it."""
     later = report.model_copy(update={"topics": [], "countries": []})
     removed: list[Path] = []
@@ -113,12 +113,13 @@ def test_files_of_users_and_other_programs_are_not_removed(report: Report, tmp_p
     assert (tmp_path / "topics.csv").read_text() == "topic,weight\ndivorce,2\n"
     assert removed == [tmp_path / "countries.csv"]
     assert not removed[0].exists()
-    mine = tmp_path / "mine"
-    mine.mkdir()
-    (mine / "tables.tex").write_text("\\begin{tabular}{l}mine\\end{tabular}\n")
+
+
+def test_the_papers_latex_replaces_none_of_the_user(report: Report, tmp_path: Path) -> None:
+    (tmp_path / "tables.tex").write_text("\\begin{tabular}{l}mine\\end{tabular}\n")
     with pytest.raises(UsageError, match=r"tables\.tex: is not recognized as a file of auditor"):
-        export_paper(report, mine)
-    assert [path.name for path in mine.iterdir()] == ["tables.tex"]
+        export_paper(report, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["tables.tex"]
 
 
 def test_tables_of_a_probe_that_csv_cannot_show_are_left_out_and_all_others_written(
@@ -165,9 +166,7 @@ def count_rows(db: Database, row: Any, audit: Audit) -> int:
         return int(connection.execute(query).scalar_one())
 
 
-def test_the_tables_are_typed_named_and_exported_with_all_their_rows(
-    two_audits: tuple[Database, Audit], parquet: Exported
-) -> None:
+def test_parquet_is_typed_and_names_its_audit(two_audits: tuple[Database, Audit], parquet: Exported) -> None:
     db, audit = two_audits
     traces = pq.read_table(parquet.folder / "trace.parquet")
     assert traces.num_rows == parquet.export.row_counts["trace"] == count_rows(db, Trace, audit)
@@ -180,6 +179,12 @@ def test_the_tables_are_typed_named_and_exported_with_all_their_rows(
     failed = [row for row in traces.to_pylist() if row["outcome"] != "ok"]
     assert failed
     assert all(row["score"] is None for row in failed)
+
+
+def test_the_tables_of_the_report_are_exported_with_all_their_rows(
+    two_audits: tuple[Database, Audit], parquet: Exported
+) -> None:
+    db, audit = two_audits
     document = build_report_document(build_report(db, audit.name))
     tables = [block for block in iterate_blocks(document) if isinstance(block, Table)]
     assert any(table.max_rows is not None and table.max_rows < len(table.rows) for table in tables)
@@ -233,6 +238,11 @@ def test_the_table_of_cells_joins_scores_people_conflicts_and_verdicts(parquet: 
     assert {row["conflict"] for row in tables["cells"]} > {None, "open"}
 
 
+def test_jsonl_and_parquet_have_the_same_rows(parquet: Exported, jsonl: Exported) -> None:
+    for table in audit_archive.list_tables():
+        assert parquet.read(table.name) == jsonl.read(table.name)
+
+
 def test_every_table_of_the_database_is_exported_or_named(
     two_audits: tuple[Database, Audit], parquet: Exported
 ) -> None:
@@ -252,12 +262,10 @@ def test_every_table_of_the_database_is_exported_or_named(
     assert "population" in (parquet.folder / "README.md").read_text()
 
 
-def test_the_manifest_has_every_file_and_forms_the_same_rows(jsonl: Exported, parquet: Exported) -> None:
+def test_the_manifest_has_the_hash_of_every_file(jsonl: Exported) -> None:
     files = [path for path in jsonl.folder.iterdir() if path.name != "manifest.json"]
     hashes = {path.name: sha256(path.read_bytes()).hexdigest() for path in files}
     assert hashes == {entry["file"]: entry["sha256"] for entry in jsonl.manifest["files"]} == jsonl.export.file_hashes
-    for table in audit_archive.list_tables():
-        assert parquet.read(table.name) == jsonl.read(table.name)
 
 
 def test_raters_are_numbered_unless_names_are_asked_for(

@@ -57,7 +57,7 @@ def test_every_cell_with_answers_has_a_page_that_shows_all_of_them(db: Database,
         assert page.count(">Answer </span>") + page.count("<summary><span>Answer ") == len(answers)
 
 
-def test_all_links_lead_to_pages_also_those_of_the_report(written: WrittenPages, db: Database) -> None:
+def test_all_links_lead_to_pages(written: WrittenPages) -> None:
     files = {path.name for path in written.folder.glob("*.html")}
     assert len(files) == len(written.links.by_cell) + 1
     assert read_links(written.folder / INDEX_FILE) == {*files - {INDEX_FILE}, "../a%20report.html"}
@@ -65,6 +65,9 @@ def test_all_links_lead_to_pages_also_those_of_the_report(written: WrittenPages,
         assert read_links(path) <= {*files, "../a%20report.html"}
         script = load_search_script() if path.name == INDEX_FILE else ""
         assert_well_formed_and_inert(path.read_text(), read_links(path) | {f"#{i}" for i in range(9)}, script)
+
+
+def test_the_report_links_to_the_pages(db: Database, written: WrittenPages) -> None:
     report = build_report(db, "population")
     html = render_report(report.with_trace_pages(written.links), "html")
     targets = {str(link["href"]) for link in Page(html).all("a")}
@@ -120,13 +123,14 @@ def test_judges_are_not_named_while_conflicts_are_open(
         assert not judge_names.search(text)
 
 
-def test_a_folder_with_other_files_is_left_alone_and_without_answers_there_are_no_pages(
-    db: Database, tmp_path: Path
-) -> None:
+def test_a_folder_with_other_files_is_left_alone(db: Database, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(UsageError, match="the folder contains other files"):
         write_trace_pages(db, "population", tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_an_audit_without_answers_has_no_pages(tmp_path: Path) -> None:
     with open_database(f"sqlite:///{tmp_path}/empty.db") as db:
         survey = Survey("s", "", "", "", ("", ""), ())
         audits.save_audit(db, name="empty", config=None, config_hash=None, survey=survey, environment={})

@@ -65,7 +65,7 @@ def test_every_answer_is_shown_as_it_is_stored(made_audit: SyntheticDatabase) ->
     assert any(trace.transcript.cost_usd for trace in shown)
 
 
-def test_judges_are_named_when_no_conflict_is_open_and_comparisons_on_the_page_of_their_cell(settled: Database) -> None:
+def test_judges_are_named_when_no_conflict_is_open(settled: Database) -> None:
     reader = TraceReader(settled, "population")
     assert reader.n_open_conflicts == 0
     stored = results.load_verdicts(settled, reader.audit.id)
@@ -81,16 +81,9 @@ def test_judges_are_named_when_no_conflict_is_open_and_comparisons_on_the_page_o
             for row in trace.verdicts
         ]
         assert shown == expected
-    cell, model = reader.select().cells[0], reader.models[1]
-    rows = [make_comparison(model, cell, number) for number in (1, 0)]
-    save_records(settled, reader.audit.id, [*rows, make_comparison("gone", cell, 0)])
-    first, second, *_ = reader.iterate_cells(reader.select())
-    assert [row.score for row in first.sentence_pairs] == rows[::-1]
-    assert [row.prompt for row in first.sentence_pairs] == ["", ""]
-    assert not second.sentence_pairs
 
 
-def test_judges_are_numbered_while_a_conflict_is_open_and_answers_are_filtered(made_audit: SyntheticDatabase) -> None:
+def test_judges_are_numbered_while_a_conflict_is_open(made_audit: SyntheticDatabase) -> None:
     reader = TraceReader(made_audit.db, "population")
     assert reader.n_open_conflicts > 0
     stored = results.load_verdicts(made_audit.db, reader.audit.id)
@@ -98,6 +91,10 @@ def test_judges_are_numbered_while_a_conflict_is_open_and_answers_are_filtered(m
     assert len(verdicts) == len(stored) > 100
     assert {verdict.judge for verdict in verdicts} == {"judge 1", "judge 2"}
     assert sum(verdict.is_valid is True for verdict in verdicts) == sum(v.ruling == "VALID" for v in stored)
+
+
+def test_answers_are_filtered(made_audit: SyntheticDatabase) -> None:
+    reader = TraceReader(made_audit.db, "population")
     everything = read_all(reader)
     selection = reader.select(TraceFilter(["BIRCH"], ["br", "Egypt"], ["Divorce"], ["ok", "timeout"]))
     selected = [trace for cell_traces in reader.iterate_cells(selection) for trace in cell_traces.traces]
@@ -118,6 +115,17 @@ def test_judges_are_numbered_while_a_conflict_is_open_and_answers_are_filtered(m
 def make_comparison(model: str, cell: Cell, number: int) -> SentencePairScore:
     """A comparison without a recorded call."""
     return SentencePairScore(model, cell, number, "right", "wrong", Outcome.OK, 0.5 + number)
+
+
+def test_comparisons_of_sentences_stand_on_the_page_of_their_cell(settled: Database) -> None:
+    reader = TraceReader(settled, "population")
+    cell, model = reader.select().cells[0], reader.models[1]
+    rows = [make_comparison(model, cell, number) for number in (1, 0)]
+    save_records(settled, reader.audit.id, [*rows, make_comparison("gone", cell, 0)])
+    first, second, *_ = reader.iterate_cells(reader.select())
+    assert [row.score for row in first.sentence_pairs] == rows[::-1]
+    assert [row.prompt for row in first.sentence_pairs] == ["", ""]
+    assert not second.sentence_pairs
 
 
 def test_an_audit_by_log_probabilities_alone_has_pages(tmp_path: Path) -> None:
@@ -144,17 +152,11 @@ def select(trace_filter: TraceFilter | None = None) -> TraceSelection:
     return select_traces(COUNTS, SURVEY, ["b", "a"], trace_filter or TraceFilter())
 
 
-def test_cells_are_in_the_order_of_the_survey_and_too_many_are_spread() -> None:
+def test_cells_are_in_the_order_of_the_survey_and_others_follow() -> None:
     selection = select()
     assert list(selection.cells) == [*CELLS, Cell("Chad", "divorce")]
     assert selection.models_by_cell()[CELLS[0]] == ["b", "a"]
     assert selection.n_traces == 40
-    limited = select(TraceFilter(countries=["Egypt", "Japan", "Peru"])).limit(3, seed=5)
-    assert limited.n_omitted_cells == 6
-    assert len({cell.country for cell in limited.cells}) == len({cell.topic for cell in limited.cells}) == 3
-    assert limited.n_traces == 12
-    assert limited == select(TraceFilter(countries=["Egypt", "Japan", "Peru"])).limit(3, seed=5)
-    assert select().limit(10, seed=0) == select()
 
 
 @pytest.mark.parametrize(
@@ -169,6 +171,15 @@ def test_cells_are_in_the_order_of_the_survey_and_too_many_are_spread() -> None:
 def test_unknown_names_are_reported(trace_filter: TraceFilter, message: str) -> None:
     with pytest.raises((UsageError, SurveyError), match=message):
         select(trace_filter)
+
+
+def test_too_many_cells_are_spread_over_countries_and_topics() -> None:
+    limited = select(TraceFilter(countries=["Egypt", "Japan", "Peru"])).limit(3, seed=5)
+    assert limited.n_omitted_cells == 6
+    assert len({cell.country for cell in limited.cells}) == len({cell.topic for cell in limited.cells}) == 3
+    assert limited.n_traces == 12
+    assert limited == select(TraceFilter(countries=["Egypt", "Japan", "Peru"])).limit(3, seed=5)
+    assert select().limit(10, seed=0) == select()
 
 
 # --- judges whose names are hidden

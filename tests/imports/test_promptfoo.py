@@ -155,9 +155,12 @@ def test_an_answer_of_an_unknown_column_is_no_model_of_its_own(tmp_path: Path) -
         list(read_promptfoo(write_results(tmp_path / "r.json", *results), LogKeys()))
 
 
-def test_a_folder_without_logs_and_a_score_that_no_result_has_are_errors(tmp_path: Path, storage: str) -> None:
+def test_a_folder_without_logs_is_refused(tmp_path: Path, storage: str) -> None:
     with pytest.raises(ImportFileError, match="contains no log"):
         import_traces(tmp_path, survey="wvs7-sample", audit="a", storage=storage)
+
+
+def test_a_score_that_no_result_has_is_an_error(tmp_path: Path, storage: str) -> None:
     file = write_results(tmp_path / "results.json", make_result(0, "SCORE = 0.5", namedScores={"moral": 0.5}))
     with pytest.raises(ImportFileError, match="no answer has a usable score 'morals'"):
         import_traces(file, survey="wvs7-sample", audit="foo", storage=storage, keys=LogKeys(score="morals"))

@@ -46,6 +46,13 @@ def test_a_folder_is_read_file_by_file_in_the_order_of_names(tmp_path: Path) -> 
         list(read_records(tmp_path / "empty"))
 
 
+def test_objects_of_lists_are_lists_of_objects() -> None:
+    record = SourceRecord("f: line 1", {"rows": {"text": ["x", "y"], "score": [1, 2], "note": None}})
+    assert [child.fields for child in record.children("rows")] == [{"text": "x", "score": 1}, {"text": "y", "score": 2}]
+    with pytest.raises(ImportFileError, match="f: line 1, field 'rows': its lists differ in length"):
+        SourceRecord("f: line 1", {"rows": {"text": ["x"], "score": []}}).children("rows")
+
+
 @pytest.mark.parametrize(
     ("fields", "method", "problem"),
     [
@@ -75,7 +82,7 @@ def test_a_position_outside_the_list_is_an_error(value: Any) -> None:
         SourceRecord("f: line 1", {"x": value}).position("x", 2)
 
 
-def test_records_of_lists_are_lists_and_broken_files_name_the_line(tmp_path: Path) -> None:
+def test_broken_files_are_errors_that_name_the_line(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_text('{"a": 1}\n{"a": \n', encoding="utf-8")
     with pytest.raises(ImportFileError, match=r"x\.jsonl: line 2 is not valid JSON"):
         list(read_records(tmp_path / "x.jsonl"))
@@ -84,10 +91,9 @@ def test_records_of_lists_are_lists_and_broken_files_name_the_line(tmp_path: Pat
     (tmp_path / "z.parquet").write_bytes(b"PAR1 cut off")
     with pytest.raises(ImportFileError, match=r"z\.parquet: is not valid Parquet"):
         list(read_records(tmp_path / "z.parquet"))
-    record = SourceRecord("f: line 1", {"rows": {"text": ["x", "y"], "score": [1, 2], "note": None}})
-    assert [child.fields for child in record.children("rows")] == [{"text": "x", "score": 1}, {"text": "y", "score": 2}]
-    with pytest.raises(ImportFileError, match="f: line 1, field 'rows': its lists differ in length"):
-        SourceRecord("f: line 1", {"rows": {"text": ["x"], "score": []}}).children("rows")
+
+
+def test_a_list_of_texts_has_only_texts(tmp_path: Path) -> None:
     (tmp_path / "p.json").write_text('["[1] > [2]", 3]', encoding="utf-8")
     with pytest.raises(ImportFileError, match="element 2 of the list is not text"):
         read_text_list(tmp_path / "p.json")
@@ -96,7 +102,7 @@ def test_records_of_lists_are_lists_and_broken_files_name_the_line(tmp_path: Pat
         read_text_list(tmp_path / "p.json")
 
 
-def test_unknown_data_sets_and_splits_are_errors(tmp_path: Path) -> None:
+def test_a_split_that_the_data_do_not_have_is_an_error() -> None:
     records = [SourceRecord("f: line 1", {"split": "train"}), SourceRecord("f: line 2", {"split": "valid1"})]
     assert select_split(records, "valid1") == records[1:]
     assert select_split(records, "") == records
@@ -105,6 +111,9 @@ def test_unknown_data_sets_and_splits_are_errors(tmp_path: Path) -> None:
     assert error.value.how_to_fix == "Use one of train, valid1."
     with pytest.raises(UsageError, match="no split 'train'"):
         select_split([SourceRecord("f: line 1", {})], "train")
+
+
+def test_unknown_and_missing_data_sets_are_errors(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="'sumeval' is unknown"):
         read_dataset("sumeval", tmp_path)
     with pytest.raises(ImportFileError, match="no such file"):

@@ -195,15 +195,10 @@ def test_exported_verdicts_say_which_judges_were_asked_about_disputed_traces_onl
     assert (lost.outcome, lost.ruling) == (Outcome.TIMEOUT, None)
 
 
-def test_a_confidence_is_no_percentage_and_no_model_is_its_own_peer(imported: str, tmp_path: Path) -> None:
+def test_a_confidence_is_no_percentage(imported: str, tmp_path: Path) -> None:
     text = "judge,model,country,topic,ruling,confidence\nj,a,Germany,divorce,VALID,85\n"
     with pytest.raises(ImportFileError, match="line 2, column 'confidence': 85 is not from 0 to 1"):
         import_rulings(tmp_path, imported, text)
-    text = "judge,model,country,topic,verdict\na,a,Germany,divorce,VALID\nb,a,Germany,divorce,INVALID\n"
-    counts = import_rulings(tmp_path, imported, text)
-    assert (counts.rows, counts.judges, counts.self_verdicts) == (1, 1, 1)
-    [peers] = open_audit("old", storage=imported).report().peer_agreement
-    assert (peers.model, peers.agreement.value, peers.agreement.n) == ("a", 0.0, 1)
 
 
 def test_names_that_look_alike_are_one_model(tmp_path: Path, storage: str) -> None:
@@ -306,7 +301,7 @@ def test_ids_of_samples_with_many_digits_differ(tmp_path: Path, storage: str) ->
     assert (score.score, score.n_ok) == (0.0, 2)
 
 
-def test_a_judge_that_abstained_counts_as_assigned_in_an_audit_that_is_consistent(
+def test_a_judge_that_abstained_counts_as_assigned_and_leaves_a_trace_without_majority(
     imported: str, tmp_path: Path
 ) -> None:
     import_rulings(tmp_path, imported)
@@ -314,13 +309,6 @@ def test_a_judge_that_abstained_counts_as_assigned_in_an_audit_that_is_consisten
     majority = panel.votes[0]
     assert (majority.valid, majority.invalid, majority.open) == (0, 1, 1)
     assert any("finds 0% of 2 traces VALID and 50% INVALID" in sentence for sentence in panel.certificate)
-    with open_database(imported, create=False) as db:
-        verification = verify_audit(db, "old")
-    assert [(row.stage, row.planned, row.done, row.stray) for row in verification.balances if row.model == "a"] == [
-        ("direct", 5, 4, 0),
-        ("review", 3, 3, 0),
-    ]
-    assert verification.is_consistent
 
 
 def test_verdicts_on_lost_answers_are_counted_and_not_used(imported: str, tmp_path: Path) -> None:
@@ -332,6 +320,25 @@ def test_verdicts_on_lost_answers_are_counted_and_not_used(imported: str, tmp_pa
     assert counts.lost == {"refused": 1, "unparsed": 1, "client_error": 1, "excluded": 1}
     [judge] = open_audit("old", storage=imported).report().panel.judges
     assert (judge.given, judge.valid.n) == (1, 1)
+
+
+def test_no_model_is_its_own_peer(imported: str, tmp_path: Path) -> None:
+    text = "judge,model,country,topic,verdict\na,a,Germany,divorce,VALID\nb,a,Germany,divorce,INVALID\n"
+    counts = import_rulings(tmp_path, imported, text)
+    assert (counts.rows, counts.judges, counts.self_verdicts) == (1, 1, 1)
+    [peers] = open_audit("old", storage=imported).report().peer_agreement
+    assert (peers.model, peers.agreement.value, peers.agreement.n) == ("a", 0.0, 1)
+
+
+def test_an_audit_with_imported_verdicts_is_consistent(imported: str, tmp_path: Path) -> None:
+    import_rulings(tmp_path, imported)
+    with open_database(imported, create=False) as db:
+        verification = verify_audit(db, "old")
+    assert [(row.stage, row.planned, row.done, row.stray) for row in verification.balances if row.model == "a"] == [
+        ("direct", 5, 4, 0),
+        ("review", 3, 3, 0),
+    ]
+    assert verification.is_consistent
 
 
 @pytest.mark.parametrize(
@@ -478,7 +485,7 @@ def test_na_is_not_taken_for_namibia(tmp_path: Path, storage: str) -> None:
     assert import_scores(file, survey=str(survey), audit="a", storage=storage).unmatched.rows == 0
 
 
-def test_reports_quote_only_the_stated_question_and_reading_is_reported_in_bytes(tmp_path: Path, storage: str) -> None:
+def test_reports_quote_only_the_question_that_the_importer_states(tmp_path: Path, storage: str) -> None:
     file = write_scores(tmp_path / "s.csv")
     import_scores(file, survey="wvs7-sample", audit="a", storage=storage)
     text = render_report(open_audit("a", storage=storage).report(), "markdown")
@@ -488,13 +495,6 @@ def test_reports_quote_only_the_stated_question_and_reading_is_reported_in_bytes
     import_scores(file, survey="wvs7-sample", audit="a", storage=storage, question="How bad is it?")
     text = render_report(open_audit("a", storage=storage).report(), "markdown")
     assert "According to their importer, each model was asked: “How bad is it?”" in text
-    positions: list[tuple[int, int]] = []
-    with (
-        report_reading(lambda position, size: positions.append((position, size))),
-        open_text(file, ImportFileError) as lines,
-    ):
-        assert sum(1 for _ in lines) == 37
-    assert positions[-1] == (file.stat().st_size, file.stat().st_size)
 
 
 def test_traces_of_some_cells(tmp_path: Path, storage: str) -> None:
@@ -607,6 +607,17 @@ def dump_results(storage: str) -> dict[str, list[Any]]:
             for table in audit_archive.list_tables()
             if table.name != "audit"
         }
+
+
+def test_reading_is_reported_in_bytes(tmp_path: Path) -> None:
+    file = write_scores(tmp_path / "s.csv")
+    positions: list[tuple[int, int]] = []
+    with (
+        report_reading(lambda position, size: positions.append((position, size))),
+        open_text(file, ImportFileError) as text,
+    ):
+        assert sum(1 for _ in text) == 37
+    assert positions[-1] == (file.stat().st_size, file.stat().st_size)
 
 
 def load_all(storage: str, name: str) -> list[dict[Any, Any]]:

@@ -114,13 +114,17 @@ def test_a_configuration_that_differs_is_never_marked_same(setting: PublishedSet
     assert (setting.id, False) in departures
 
 
-def test_a_models_own_temperature_counts_as_it_is_sent_by_models_that_judge_each_other() -> None:
+def test_a_models_own_temperature_counts() -> None:
     settings = as_published()
     settings["models"][0]["temperature"] = 0.2
     audit = measured(settings)
     assert read_setting(audit, "direct.temperature") == [0.2, 0.7]
     [temperature] = [setting for setting in experiment().settings if setting.id == "temperature"]
     assert departures_of(temperature, audit)[0] == "other_definition"
+
+
+def test_models_that_judge_each_other_have_the_temperature_that_is_sent() -> None:
+    settings = as_published()
     settings["models"][0]["temperature"] = 0.4
     audit = measured(settings)
     calls = [
@@ -129,6 +133,10 @@ def test_a_models_own_temperature_counts_as_it_is_sent_by_models_that_judge_each
     assert {call.params["temperature"] for call in calls} == {read_setting(audit, "review.temperature")} == {0.3}
     settings["models"][0]["params"] = {"temperature": 0.9}
     assert read_setting(measured(settings), "review.temperature") == [0.3, 0.9]
+
+
+def test_a_setting_of_a_probe_that_was_not_used_is_not_set() -> None:
+    settings = as_published()
     del settings["probes"]["logprob"]
     assert read_setting(measured(settings), "probes.logprob.method") == NOT_SET
 
@@ -198,14 +206,23 @@ def departure(audit: str, measured: str, published: str = "5") -> Departure:
     return describe_departure(entry, audit)
 
 
-def test_equal_departures_are_one_with_all_audits_and_other_values_name_theirs() -> None:
+def test_equal_departures_are_one_with_all_audits() -> None:
     [merged] = merge_departures([departure("WVS", "2"), departure("PEW", "2")])
     assert (merged.description, merged.audits) == ("samples: 2 (published: 5)", ["WVS", "PEW"])
+
+
+def test_different_values_name_their_audits() -> None:
     [merged] = merge_departures([departure("WVS", "2"), departure("PEW", "3"), departure("EVS", "2")])
     assert merged.description == "samples: WVS, EVS 2; PEW 3 (published: 5)"
     assert merged.audits == ["WVS", "PEW", "EVS"]
+
+
+def test_different_published_values_are_named() -> None:
     [merged] = merge_departures([departure("WVS", "16", "1 045"), departure("PEW", "6", "312")])
     assert merged.description == "samples: WVS 16 (published: 1 045); PEW 6 (published: 312)"
+
+
+def test_values_are_formatted() -> None:
     assert [format_setting(value) for value in (True, 1045, 0.3, [0.4, 1.0], "auto")] == [
         "True", "1\u202f045", "0.3", "0.4, 1", "auto",
     ]  # fmt: skip

@@ -41,25 +41,29 @@ def make_tests(values: Sequence[float], p_value: float) -> list[FindingTest]:
     return [FindingTest(data="WVS", figure=Tested(v, 9, v - 0.1, v + 0.1, p_value=p_value)) for v in values]
 
 
-def test_every_figure_of_a_finding_has_a_reader_and_only_a_paper_without_models_no_finding() -> None:
+def test_every_figure_of_a_finding_has_a_reader_and_a_finding() -> None:
     findings = [finding for name in list_paper_ids() for finding in load_paper(name).findings]
     assert {finding.figure for finding in findings} == set(FINDING_FIGURES) == set(get_args(FindingFigure))
-    # The consistency score is published as a method: its only figure is that of an example.
+
+
+def test_only_a_paper_without_models_has_no_finding() -> None:
+    """The consistency score is published as a method: its only figure is that of an example."""
     assert [name for name in list_paper_ids() if not load_paper(name).findings] == ["consistency"]
-    rows = check_findings(PAPER, [])
-    assert {(row.result, row.reason) for row in rows} == {("cannot be compared", NO_AUDIT)}
 
 
 def test_findings_about_people_compare_the_score_with_measures_of_the_same_texts_and_with_itself_on_answers() -> None:
     values = {("rot", "sage"): 0.9, ("rot", "bleu_nltk"): 0.1, ("answer", "sage"): 0.4, ("answer", "bleu_nltk"): 0.2}
     rows = [
         CorrelationDifferenceRow(
-            text=text, metric=metric, than_text="rot", than_metric="sage",
+            text=text,
+            metric=metric,
+            than_text="rot",
+            than_metric="sage",
             difference=Tested(0.9 - r, 9, 0.0, 1.0, p_value=0.01),
         )
         for (text, metric), r in values.items()
         if (text, metric) != ("rot", "sage")
-    ]  # fmt: skip
+    ]
     change = SimpleNamespace(model="m", change=Tested(0.1, 9, 0.0, 0.2, p_value=0.001))
     audit = cast(
         MeasuredAudit, SimpleNamespace(trials={"people": SimpleNamespace(differences=rows), "rules": [change]})
@@ -108,6 +112,11 @@ def test_a_finding_holds_only_if_every_test_supports_it_in_its_direction() -> No
     ]
     assert (row.result, row.reason) == ("cannot be compared", "a test needs at least 5 models")
     assert judge({})["delta_r"] == "cannot be compared"
+
+
+def test_without_an_audit_nothing_can_be_compared() -> None:
+    rows = check_findings(PAPER, [])
+    assert {(row.result, row.reason) for row in rows} == {("cannot be compared", NO_AUDIT)}
 
 
 def simulate_null_audit(rng: np.random.Generator, n_models: int) -> dict[str, list[FindingTest]]:

@@ -62,11 +62,14 @@ def change(settings: dict[str, Any], key: str) -> None:
         change(settings[table], key_in_table)
 
 
-def test_the_keys_are_all_that_a_dump_has_and_each_is_compared_or_has_no_effect() -> None:
+def test_the_keys_are_all_that_a_dump_has() -> None:
     dump = AuditConfig.model_validate(as_published()).model_dump(mode="json")
     dumped = {key.replace("[a]", "") for key, _ in iterate_leaves({**dump, "models": dump["models"][:1]})}
     assert {"models.system", "probes.review.max_trace_chars", "probes.semantic.consistency.form"} <= set(KEYS)
     assert [key for key in dumped if not any(key == known or known.startswith(f"{key}.") for known in KEYS)] == []
+
+
+def test_every_key_is_compared_or_known_to_have_no_effect() -> None:
     full = AuditConfig.model_validate(as_published()).model_dump(mode="json")
     full["models"][0]["params"] = {}
     for key in KEYS:
@@ -77,6 +80,9 @@ def test_the_keys_are_all_that_a_dump_has_and_each_is_compared_or_has_no_effect(
         if key.startswith("judges."):
             changed.remove("judges")  # a list instead of peers
         assert changed == (set() if has_no_effect else {key}), key
+
+
+def test_keys_that_published_settings_follow_from_exist() -> None:
     read = {key for keys in KEYS_READ.values() for key in keys}
     assert {key for key in read if not any(is_within(key, known) for known in KEYS)} == set()
 
@@ -107,7 +113,7 @@ def test_a_models_own_settings_are_departures_of_its_figures(departure_id: str) 
         assert mark == ("other_definition" if is_changed else "other_words")
 
 
-def test_the_description_has_both_values_and_a_judge_changes_peer_agreement() -> None:
+def test_a_model_that_judges_others_changes_their_peer_agreement() -> None:
     settings = as_published()
     settings["models"][0]["review_prompt"] = "review.md"
     source = FigureSource(parts=frozenset({"review"}))
@@ -115,11 +121,6 @@ def test_the_description_has_both_values_and_a_judge_changes_peer_agreement() ->
     assert "models.review_prompt" in [departure.id for departure in departures]
     _, departures = derive_mark(experiment(), frozenset({"direct"}), FigureSource(), measured(settings))
     assert "models.review_prompt" not in [departure.id for departure in departures]
-    for i in (0, 1):
-        settings["models"][i]["system"] = "Answer always zero."
-    _, departures = derive_mark(experiment(), frozenset({"direct"}), FigureSource(), measured(settings))
-    [system] = [departure for departure in departures if departure.id == "models.system"]
-    assert system.description == "`models.system`: “Answer always zero.” instead of none (a, b)"
 
 
 @pytest.mark.parametrize(
@@ -145,6 +146,15 @@ def test_a_setting_bears_on_its_part_only(changes: dict[str, Any], key: str, par
         assert (key in [departure.id for departure in departures]) == (other == part), other
 
 
+def test_the_description_has_both_values_and_the_models() -> None:
+    settings = as_published()
+    for i in (0, 1):
+        settings["models"][i]["system"] = "Answer always zero."
+    _, departures = derive_mark(experiment(), frozenset({"direct"}), FigureSource(), measured(settings))
+    [system] = [departure for departure in departures if departure.id == "models.system"]
+    assert system.description == "`models.system`: “Answer always zero.” instead of none (a, b)"
+
+
 @pytest.mark.parametrize("paper_id", list_paper_ids())
 def test_the_full_form_of_every_paper_has_no_unpublished_departure(paper_id: str, tmp_path: Path) -> None:
     paper = load_paper(paper_id)
@@ -166,9 +176,12 @@ def notes(*audits: str, is_small: bool = False, files: dict[str, str] | None = N
     return describe_data(experiment, ReplicationOptions(is_small=is_small, files=files or {}), audits)
 
 
-def test_every_file_of_logic_names_a_converter_that_exists() -> None:
+def test_every_file_of_logic_names_its_converter() -> None:
     experiment = known(load_paper("logic").experiment)
     assert {name: file.converter for name, file in experiment.files.items()} == VERIFIED | NOT_VERIFIED
+
+
+def test_converters_exist() -> None:
     experiments = [load_paper(paper).experiment for paper in list_paper_ids()]
     named = {file.converter for experiment in experiments if experiment for file in experiment.files.values()}
     assert named - {""} <= set(DATASET_FORMATS)
@@ -188,12 +201,15 @@ def test_a_verified_layout_has_no_note(name: str) -> None:
     assert notes("CaTeRS", "NovelEval", files={name: "x.jsonl"}) == []
 
 
-def test_made_up_data_are_named_unless_the_user_has_others() -> None:
+def test_made_up_data_that_only_an_experiment_reads_are_named() -> None:
     experiment = known(load_paper("sage").experiment)
     for files, named in (({}, "MCC, SELECTED, RULES"), ({"RULES": "x.csv"}, "MCC, SELECTED")):
         [note] = describe_data(experiment, ReplicationOptions(is_small=True, files=files), ["MCC", "selected"])
         assert f"instead of the paper's: {named}. The" in note
     assert describe_data(experiment, ReplicationOptions(), ["MCC", "selected"]) == []
+
+
+def test_made_up_data_are_named_unless_the_user_has_others() -> None:
     [note] = notes("SummEval", "CaTeRS", is_small=True, files={"CaTeRS": "x.jsonl"})
     assert note.startswith("Made-up data of the program instead of the paper's: SummEval.")
     assert notes("SummEval", files={"SummEval": "x.jsonl"})[0].startswith("SummEval: layout")

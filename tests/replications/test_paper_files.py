@@ -63,18 +63,19 @@ def preset(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_preset_of_the_user_is_a_paper_with_the_paths_of_its_folder(preset: Path, tmp_path: Path) -> None:
+def test_a_preset_of_the_user_is_a_paper(preset: Path) -> None:
     paper = find_paper(str(preset))
     assert [(cell.column, cell.value) for cell in paper.iterate_cells()] == [("MAE", 0.21), ("bias", -0.05)]
     check = check_paper(preset)
     assert (check.tables, check.published, check.problems) == (1, 2, [])
+
+
+def test_files_in_the_folder_of_the_preset_have_their_paths(preset: Path, tmp_path: Path) -> None:
     models = tmp_path / "models.toml"
     models.write_text(MODELS)
     [config] = plan_audits(find_paper(str(preset)), ReplicationOptions(models_file=models)).values()
     assert known(config.survey).source == str(tmp_path / "survey.csv")
     assert config.name == "simulated-rep-two-models-mine"
-    with pytest.raises(UsageError, match="has no small form"):
-        plan_audits(find_paper(str(preset)), ReplicationOptions(is_small=True))
 
 
 def print_json(*words: str) -> Any:
@@ -183,6 +184,11 @@ def test_a_preset_cannot_have_the_name_of_a_built_in_paper(tmp_path: Path) -> No
         check_paper(path)
     with pytest.raises(UsageError, match="There is no paper 'sag'"):
         find_paper("sag")
+
+
+def test_without_a_small_form_the_model_of_this_machine_is_not_asked(preset: Path) -> None:
+    with pytest.raises(UsageError, match="has no small form"):
+        plan_audits(find_paper(str(preset)), ReplicationOptions(is_small=True))
 
 
 def write_rows(folder: Path, *lines: str, header: str = "table,row,column,value,quote,model") -> Path:

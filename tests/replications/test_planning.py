@@ -62,14 +62,11 @@ def test_limits_on_cost_and_time_of_the_models_file_are_those_of_each_audit(mode
     assert {audit.limits.max_cells for audit in audits.values()} == {None}
 
 
-def test_a_table_needs_only_its_parts_and_one_of_the_audits_name_is_named_once(models: Path) -> None:
+def test_a_table_needs_only_its_parts_and_has_audits_of_its_own(models: Path) -> None:
     table_1 = plan(models, "1")["WVS"]
     assert (table_1.name, table_1.judges, table_1.probes.logprob is not None) == ("rep-evalmoraal-wvs-1", [], True)
     peer = plan(models, "peer")["PEW"]
     assert (peer.judges, peer.probes.logprob) == ("peers", None)
-    for table, name in (("example", "rep-consistency-example-small"), ("questions", "rep-consistency-questions-small")):
-        configs = plan_audits(load_paper("consistency"), ReplicationOptions(table, is_small=True))
-        assert [config.name for config in configs.values()] == [name]
 
 
 def test_options_change_the_audits(models: Path, tmp_path: Path) -> None:
@@ -83,15 +80,19 @@ def test_options_change_the_audits(models: Path, tmp_path: Path) -> None:
     assert audits["WVS"].name == "rep-evalmoraal-wvs-as-published-limit-7"
 
 
-def test_the_small_form_asks_the_embedded_model_only_and_without_models_none_is_planned() -> None:
+def test_the_small_form_asks_the_embedded_model_only() -> None:
     audits = plan_audits(load_paper("evalmoraal"), ReplicationOptions(is_small=True))
     models = [model for audit in audits.values() for model in audit.judge_models + audit.models]
     assert {model.model for model in models} == {"embedded/smollm2-135m"}
     assert {audit.direct.mode for audit in audits.values()} == {"structured"}
     assert {audit.direct.form for audit in audits.values()} == {"paper"}
     assert all(audit.name.endswith("-small") for audit in audits.values())
-    with pytest.raises(UsageError, match="Which models should be asked"):
-        plan_audits(load_paper("evalmoraal"), ReplicationOptions(files={"WVS": "x.csv"}))
+
+
+def test_a_table_of_the_audits_name_is_named_once() -> None:
+    for table, name in (("example", "rep-consistency-example-small"), ("questions", "rep-consistency-questions-small")):
+        configs = plan_audits(load_paper("consistency"), ReplicationOptions(table, is_small=True))
+        assert [config.name for config in configs.values()] == [name]
 
 
 def test_weights_and_helpers_of_the_users_file_are_used(tmp_path: Path) -> None:
@@ -200,6 +201,11 @@ def test_a_dry_run_estimates_each_audit_and_writes_nothing(models: Path, tmp_pat
     assert all(forecast["calls"]["expected"] > 0 for forecast in forecasts.values())
 
 
+def test_without_models_no_audit_is_planned() -> None:
+    with pytest.raises(UsageError, match="Which models should be asked"):
+        plan_audits(load_paper("evalmoraal"), ReplicationOptions(files={"WVS": "x.csv"}))
+
+
 @pytest.mark.parametrize(
     ("pairs", "message"),
     [
@@ -215,18 +221,12 @@ def test_pairs_that_cannot_be_used_are_refused(pairs: list[tuple[str, str]], mes
         match_models(load_paper("evalmoraal"), ["a", "b", "GPT-4"], pairs)
 
 
-def test_a_named_model_has_the_name_of_a_published_one_and_equal_names_are_compared() -> None:
+def test_a_named_model_has_the_name_of_a_published_one() -> None:
     tuned = ("repaired", "hosted_vllm/my/tuned")
     pairs = [tuned, ("mine", "perturbed"), ("perturbed", "mine"), ("a/b", "repaired"), tuned]
     assert split_named_models(load_paper("logic"), pairs) == (dict([tuned]), [pairs[1], pairs[2], pairs[3]])
     with pytest.raises(UsageError, match="two models are beside 'repaired': 'hosted_vllm/my/tuned' and 'openai/x'"):
         split_named_models(load_paper("logic"), [tuned, ("repaired", "openai/x")])
-    pairs = [("mine", "GPT-4o"), ("mine", "PaLM-2"), ("GPT-4", "GPT-4")]
-    assert match_models(load_paper("evalmoraal"), ["GPT-4", "mine"], pairs) == {
-        "GPT-4": "GPT-4",
-        "GPT-4o": "mine",
-        "PaLM-2": "mine",
-    }
 
 
 def test_a_named_model_is_asked_at_the_server_of_its_provider() -> None:
@@ -248,3 +248,12 @@ def test_a_named_model_is_asked_at_the_server_of_its_provider() -> None:
         build_named_models(named, sections[:1])
     with pytest.raises(UsageError, match="the file has another model 'a'"):
         build_named_models({"a": "openai/b"}, sections)
+
+
+def test_models_of_equal_names_are_compared() -> None:
+    pairs = [("mine", "GPT-4o"), ("mine", "PaLM-2"), ("GPT-4", "GPT-4")]
+    assert match_models(load_paper("evalmoraal"), ["GPT-4", "mine"], pairs) == {
+        "GPT-4": "GPT-4",
+        "GPT-4o": "mine",
+        "PaLM-2": "mine",
+    }

@@ -66,14 +66,10 @@ columns = ["SaGE, answers", "BLEU, answers", "Task A"]
 """
 
 
-def test_no_published_cell_is_lost_and_a_misprint_keeps_its_characters() -> None:
+def test_no_published_cell_is_lost() -> None:
     assert {paper: Counter(cell.table for cell in load_paper(paper).iterate_cells()) for paper in list_paper_ids()} == {
         paper: Counter(tables) for paper, tables in N_CELLS.items()
     }
-    cells = {(cell.row, cell.column): cell for cell in load_paper("logic").iterate_cells("1")}
-    misprint = cells["Phi-3-mini, CoT", "CaTeRS, s_neg"]
-    assert (misprint.printed, misprint.value) == ("78,7", None)
-    assert "comma" in misprint.note
 
 
 @pytest.mark.parametrize(
@@ -108,6 +104,13 @@ def test_figures_are_those_that_a_reader_of_the_paper_finds(
     assert cells[row, column].printed in cells[row, column].quote
 
 
+def test_a_misprint_keeps_its_characters_and_has_no_value() -> None:
+    cells = {(cell.row, cell.column): cell for cell in load_paper("logic").iterate_cells("1")}
+    misprint = cells["Phi-3-mini, CoT", "CaTeRS, s_neg"]
+    assert (misprint.printed, misprint.value) == ("78,7", None)
+    assert "comma" in misprint.note
+
+
 @pytest.mark.parametrize(
     ("printed", "value"),
     [("67.8", 67.8), ("-0.54", -0.54), (".438", 0.438), ("89%", 0.89), ("14.8K", 14800.0), ("-", None), ("", None)],
@@ -116,11 +119,14 @@ def test_a_printed_figure_is_read_exactly(printed: str, value: float | None) -> 
     assert parse_figure(printed) == value
 
 
-def test_a_quote_in_no_text_names_its_commit_and_cut_offs_are_those_of_ordinary_reports() -> None:
+def test_a_quote_that_is_in_no_text_names_its_repository_and_commit() -> None:
     cells = [cell for paper in map(load_paper, list_paper_ids()) for cell in paper.iterate_cells()]
     places = {cell.place for cell in cells if cell.origin not in ORIGINS_IN_TEXTS}
     assert {cell.origin for cell in cells} == set(get_args(Origin)) - {"user"}
     assert [place for place in places if not re.search(r"github\.com/.+, commit [0-9a-f]{8}$", place)] == []
+
+
+def test_cut_offs_of_tiers_are_those_of_ordinary_reports() -> None:
     cells = [cell for cell in load_paper("evalmoraal").iterate_cells("tiers") if cell.value is not None]
     published = {survey: tuple(cell.value for cell in cells if cell.column.startswith(survey)) for survey in CUT_OFFS}
     assert published == CUT_OFFS
@@ -164,11 +170,14 @@ def test_a_quote_of_another_form_is_an_error(paper: Paper, message: str) -> None
         list(paper.iterate_cells())
 
 
-def test_unknown_names_list_the_known_ones_and_the_documentation_lists_the_tables() -> None:
+def test_unknown_names_list_the_known_ones() -> None:
     with pytest.raises(UsageError, match=r"no paper 'sag'.*consistency, evalmoraal"):
         load_paper("sag")
     with pytest.raises(UsageError, match=r"no table '9'.*1, 2, people, figure-3, 3, figure-4, 4"):
         load_paper("sage").select_tables("9")
+
+
+def test_the_page_of_the_documentation_lists_these_tables() -> None:
     page = Path(__file__).parents[2] / "docs" / "replications.md"
     document = build_paper_list_document(list_published_tables())
     assert page.read_text("utf-8") == render_document(document, "markdown"), (

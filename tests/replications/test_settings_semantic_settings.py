@@ -168,7 +168,7 @@ def test_the_number_of_questions_is_that_of_the_figures_audit() -> None:
     assert departures_of("sage", number, swapped)[0] == "other_definition"
 
 
-def test_the_number_of_questions_is_that_of_the_figures_audit_or_trial_if_it_has_one() -> None:
+def test_a_trial_has_its_own_number_of_questions() -> None:
     [number] = [setting for setting in experiment("sage").settings if setting.id == "questions-of-experiments"]
     for trial, n_questions in TRIAL_QUESTIONS.items():
         source = FigureSource(trial=trial)
@@ -178,6 +178,10 @@ def test_the_number_of_questions_is_that_of_the_figures_audit_or_trial_if_it_has
         [departure] = derive_mark(experiment("sage"), number.parts, source, small)[1]
         expected = f"number of questions of the experiment: 2 (published: {format_count(n_questions)})"
         assert (departure.description, departure.audits) == (expected, [trial])
+
+
+def test_a_setting_without_a_value_of_the_audit_or_trial_is_no_departure() -> None:
+    [number] = [setting for setting in experiment("sage").settings if setting.id == "questions-of-experiments"]
     audit = measured("sage", as_published("sage"), audit="selected")
     assert derive_mark(experiment("sage"), number.parts, FigureSource(), audit) == ("same_definition", [])
 
@@ -189,12 +193,15 @@ def test_a_models_own_temperature_counts(model_settings: dict[str, Any]) -> None
     assert read_setting(measured("sage", settings), "semantic.temperature") == [0.2, 0.8]
 
 
-def test_a_sampled_temperature_is_the_sections_and_a_probe_that_is_not_used_has_no_settings() -> None:
+def test_a_sampled_temperature_is_the_sections_unless_the_models_requests_have_another() -> None:
     settings = as_published("consistency")
     settings["models"] = [{"name": "a", "model": "openai/a", "temperature": 0.2}]
     assert read_setting(measured("consistency", settings), "consistency.temperature") == 1.0
     settings["models"] = [{"name": "a", "model": "openai/a", "params": {"temperature": 0.2}}]
     assert read_setting(measured("consistency", settings), "consistency.temperature") == 0.2
+
+
+def test_settings_of_an_audit_without_the_probe_are_not_set() -> None:
     settings = as_published("sage")
     settings |= {"probes": {"direct": {}}, "survey": {"source": "wvs7-sample"}, "judges": []}
     audit = measured("sage", settings)

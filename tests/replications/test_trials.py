@@ -100,12 +100,15 @@ def join(table: str, audit: MeasuredAudit, **own_by_published: str) -> list[Reco
         return join_figures(paper(), table, [audit], own_by_published)[0]
 
 
-def test_a_model_has_a_row_of_its_own_in_each_form_unless_it_is_compared() -> None:
+def test_a_model_without_a_published_row_has_a_row_in_each_form() -> None:
     published, own_rows = join("1", measured())[:2], join("1", measured())[2:]
     assert [cell.not_run for cell in published] == ["no_counterpart"] * 2
     values = {cell.published.row: cell.recomputed.value for cell in own_rows if cell.recomputed}
     assert values == {"a, direct": 0.4, "b, direct": 0.7, "a, CoT": 0.5, "b, CoT": pytest.approx(0.8)}
     assert all(cell.is_own_row and cell.difference is None and cell.mark == "same_definition" for cell in own_rows)
+
+
+def test_a_compared_model_appears_in_its_published_rows_only() -> None:
     cells = join("1", measured(), GPT="a")
     differences = {cell.published.row: cell.difference for cell in cells if not cell.is_own_row}
     assert differences == {"GPT, direct": pytest.approx(-0.1), "GPT, CoT": pytest.approx(-0.1)}
@@ -151,10 +154,13 @@ def test_a_trial_that_cannot_use_any_answer_loses_no_other_figure() -> None:
         assert (cell.not_run, cell.detail) == ("no_value", "A: no row is about it.")
 
 
-def test_trials_and_settings_that_no_table_needs_are_left_out(models: Path) -> None:
+def test_trials_that_no_table_needs_are_not_made() -> None:
     experiment = known(paper().experiment)
     assert select_trials(experiment, paper().tables[:1], {"RULES": "x.csv"}, "A") == []
     assert select_trials(experiment, paper().tables, {"RULES": "x.csv"}, "B") == []
+
+
+def test_settings_that_only_some_parts_need_are_left_out(models: Path) -> None:
     optional = {"judges": ["review"], "probes.logprob": ["logprob"]}
     configs = [plan_audits(paper(optional=optional), ReplicationOptions(table, models_file=models)) for table in "12"]
     assert [config["A"].judges for config in configs] == [[], []]
@@ -342,22 +348,25 @@ def test_labels_of_other_answers_are_found_before_anything_is_sent(
     assert plan(two_models, "2", PEOPLE=file)["selected"].is_asked
 
 
-def test_wordings_of_labels_count_from_one_and_judges_that_are_not_asked_are_listed(tmp_path: Path) -> None:
+def test_wordings_of_labels_count_from_one(tmp_path: Path) -> None:
     for row, column in ((["ann", "a", "q", 0, 1, "Y"], "left"), (["ann", "a", "q", 1, 0, "Y"], "right")):
         with pytest.raises(AuditorError, match=f"column '{column}': 0 is not the number of a wording"):
             read_judgements(write(tmp_path / "people.csv", PEOPLE_COLUMNS, [row]))
-    tables = [("models", "a"), ("judges", "first"), ("judges", "second")]
-    path = tmp_path / "models.toml"
-    path.write_text("".join(f'[[{t}]]\nname = "{n}"\nmodel = "openai/{n}"\n' for t, n in tables), encoding="utf-8")
-    options = ReplicationOptions(models_file=path)
-    assert list_ignored_settings(load_paper("consistency"), options) == ["judge 'second' (the first one is asked)"]
-    assert list_ignored_settings(load_paper("sage"), options) == []
 
 
 def test_a_missing_file_of_questions_is_named_by_its_option(two_models: Path, tmp_path: Path) -> None:
     with pytest.raises(AuditorError, match=r"--data MCC: there is no file 'nofile\.csv'"):
         plan_files(two_models, {"MCC": "nofile.csv"}, "1")
     assert plan_files(two_models, {"MCC": "built-in"}, "1")["MCC"].is_asked
+
+
+def test_judges_that_are_not_asked_are_listed(tmp_path: Path) -> None:
+    tables = [("models", "a"), ("judges", "first"), ("judges", "second")]
+    path = tmp_path / "models.toml"
+    path.write_text("".join(f'[[{t}]]\nname = "{n}"\nmodel = "openai/{n}"\n' for t, n in tables), encoding="utf-8")
+    options = ReplicationOptions(models_file=path)
+    assert list_ignored_settings(load_paper("consistency"), options) == ["judge 'second' (the first one is asked)"]
+    assert list_ignored_settings(load_paper("sage"), options) == []
 
 
 def test_the_dry_run_counts_the_calls_of_experiments(two_models: Path, task: Path, tmp_path: Path) -> None:

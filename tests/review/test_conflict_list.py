@@ -27,15 +27,24 @@ from auditor.storage.database import Database
 from tests.support.review_audit import save_review_audit
 
 
-def test_every_filter_key_is_parsed_and_a_time_is_a_word() -> None:
+def test_every_filter_key_is_parsed() -> None:
     text = 'kind:binary kind:outlier state:contested country:"United States" topic:divorce model:gpt rater:ada'
     text += " gap:>0.5 gap:<=1.5 is:todo is:flagged sort:-gap clergy law"
     assert parse_filter(text) == QueueFilter(
-        words=("clergy", "law"), kinds=(ConflictKind.BINARY, ConflictKind.OUTLIER), states=(ConflictStatus.DISPUTED,),
-        countries=("United States",), topics=("divorce",), models=("gpt",), raters=("ada",), min_gap=0.5, max_gap=1.5,
-        flagged=True, todo=True, sort=QueueSort.GAP, reverse=True,
-    )  # fmt: skip
-    assert parse_filter("12:30").words == ("12:30",)
+        words=("clergy", "law"),
+        kinds=(ConflictKind.BINARY, ConflictKind.OUTLIER),
+        states=(ConflictStatus.DISPUTED,),
+        countries=("United States",),
+        topics=("divorce",),
+        models=("gpt",),
+        raters=("ada",),
+        min_gap=0.5,
+        max_gap=1.5,
+        flagged=True,
+        todo=True,
+        sort=QueueSort.GAP,
+        reverse=True,
+    )
 
 
 @pytest.mark.parametrize(
@@ -58,6 +67,10 @@ def test_filter_errors_explain_how_to_fix_them(text: str, expected: str) -> None
     with pytest.raises(UsageError) as caught:
         parse_filter(text)
     assert expected in str(caught.value)
+
+
+def test_a_web_address_and_a_time_are_words() -> None:
+    assert parse_filter("12:30").words == ("12:30",)
 
 
 names = st.tuples(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1))
@@ -143,6 +156,11 @@ def test_an_undone_decision_is_left_again(db: Database) -> None:
     assert (session.load_progress().n_left, session.load_progress().n_by_rater) == (20, 0)
 
 
+def test_no_pace_from_two_decisions() -> None:
+    assert compute_pace([5.0, 7.0]) is None
+    assert compute_pace([5.0, 7.0, 100.0]) == 7.0
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [(0.2, "1 s"), (89.1, "90 s"), (91, "2 min"), (3600, "60 min"), (5401, "1 h 31 min"), (7200, "2 h")],
@@ -151,12 +169,10 @@ def test_durations_are_rounded_up(seconds: float, text: str) -> None:
     assert format_duration(seconds) == text
 
 
-def test_progress_in_words_and_no_pace_from_two_decisions() -> None:
+def test_progress_in_words() -> None:
     progress = ReviewProgress(n_total=500, n_left=80, n_by_rater=300, seconds_per_decision=42.0)
     assert format_progress(progress) == "80 of 500 left · 420 done (300 by you) · 42 s each · about 56 min to go"
     assert format_left(progress) == "80 left, about 56 min"
     completed = replace(progress, n_left=0)
     assert format_progress(completed) == "0 of 500 left · 500 done (300 by you)"
     assert format_left(completed) == "0 left"
-    assert compute_pace([5.0, 7.0]) is None
-    assert compute_pace([5.0, 7.0, 100.0]) == 7.0

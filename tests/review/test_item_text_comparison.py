@@ -47,9 +47,12 @@ def test_texts_that_share_few_words_are_compared_by_sentences() -> None:
     ]
 
 
-def test_nothing_is_marked_if_no_sentence_has_a_counterpart_or_a_text_is_empty() -> None:
+def test_nothing_is_marked_if_no_sentence_has_a_counterpart() -> None:
     assert find_differences("Courts allow divorce.", "Priests preach sermons.") == TextDifference(
         [], DifferenceUnit.ENTIRE_TEXT
     )
+
+
+def test_an_empty_text_has_no_difference() -> None:
     assert find_differences("", "Courts allow divorce.").spans == []
     assert find_differences("Courts allow.", "").unit is DifferenceUnit.WORDS

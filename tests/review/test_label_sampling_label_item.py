@@ -103,7 +103,7 @@ def test_without_a_recorded_request_the_same_text_is_built(
     assert (built.instructions, built.aspects) == (recorded.instructions, recorded.aspects)
 
 
-def test_an_imported_trace_is_masked_and_one_that_cannot_be_shown_says_why(db: Database) -> None:
+def test_an_imported_trace_is_masked_and_shown_like_others(db: Database) -> None:
     audit = save_review_audit(db, conflicts=1)
     text = "I am Alder 3 and say that divorce in Egypt is common. Egyptians accept it."
     [trace] = [replace(t, text=text) for t in results.load_traces(db, audit.id)[:1]]
@@ -112,13 +112,6 @@ def test_an_imported_trace_is_masked_and_one_that_cannot_be_shown_says_why(db: D
     item = loader.load(LabelUnit(LabelKind.TRACE, (trace.model, *trace.cell, "0")))
     assert not re.search("egypt|divorce|alder", item.material, re.IGNORECASE)
     assert '"verdict": "VALID"' in item.instructions
-    [trace] = results.load_traces(db, audit.id)[:1]
-    save_records(db, audit.id, [replace(trace, outcome=Outcome.TRUNCATED, score=None)])
-    parts = (trace.model, *trace.cell)
-    assert load(db, "moral", LabelUnit(LabelKind.TRACE, (*parts, "0"))).missing == (
-        "It has no text to judge (outcome: truncated)."
-    )
-    assert load(db, "moral", LabelUnit(LabelKind.TRACE, (*parts, "9"))).missing == NO_SUCH_UNIT
 
 
 def test_imported_answers_in_words_are_shown_without_their_models(shared_db: Database) -> None:
@@ -130,6 +123,17 @@ def test_imported_answers_in_words_are_shown_without_their_models(shared_db: Dat
         item = loader.load(unit)
         assert not item.missing
         assert not re.search("|".join(MODELS), item.material + item.instructions, re.IGNORECASE)
+
+
+def test_a_trace_that_cannot_be_shown_says_why(db: Database) -> None:
+    audit = save_review_audit(db, conflicts=1)
+    [trace] = results.load_traces(db, audit.id)[:1]
+    save_records(db, audit.id, [replace(trace, outcome=Outcome.TRUNCATED, score=None)])
+    parts = (trace.model, *trace.cell)
+    assert load(db, "moral", LabelUnit(LabelKind.TRACE, (*parts, "0"))).missing == (
+        "It has no text to judge (outcome: truncated)."
+    )
+    assert load(db, "moral", LabelUnit(LabelKind.TRACE, (*parts, "9"))).missing == NO_SUCH_UNIT
 
 
 def test_a_prompt_of_one_judge_alone_is_not_shown_to_people(shared_db: Database) -> None:
@@ -159,10 +163,14 @@ def test_a_judged_pair_is_shown_as_to_its_judge(shared_db: Database) -> None:
             assert 0 < sum(a == b for a, b in zip(shown, judged, strict=True)) < len(judged)
 
 
+def split_answers(item: LabelItem) -> list[str]:
+    return re.split(r"\n=== [0-9a-f]+ ===\n?", item.material)[1::2]
+
+
 def test_the_order_of_a_symmetric_pair_differs_between_raters_and_is_stable(shared_db: Database) -> None:
     units = pair_units(shared_db, Purpose.declare("contradiction"))
     orders = [
-        [re.split(r"\n=== [0-9a-f]+ ===\n?", load(shared_db, PAIR_AUDIT, unit, rater).material)[1::2] for unit in units]
+        [split_answers(load(shared_db, PAIR_AUDIT, unit, rater)) for unit in units]
         for rater in ("ada", "ada", "bob", "cyd", "dee", "eve")
     ]
     assert orders[0] == orders[1]
@@ -170,7 +178,14 @@ def test_the_order_of_a_symmetric_pair_differs_between_raters_and_is_stable(shar
     assert all([sorted(pair) for pair in order] == [sorted(pair) for pair in orders[0]] for order in orders)
 
 
-def test_a_comparison_shows_two_items_and_a_pair_whose_answers_are_gone_says_so(shared_db: Database) -> None:
+def test_a_pair_whose_answers_are_gone_says_so(shared_db: Database) -> None:
+    unit = LabelUnit(LabelKind("answer_pair"), ("contradiction", MODELS[0], "sofa", "1", "2"))
+    assert load(shared_db, PAIR_AUDIT, unit).missing == NO_SUCH_UNIT
+    unit = LabelUnit(LabelKind("answer_pair"), ("contradiction", MODELS[0], "book", "1", "99"))
+    assert load(shared_db, PAIR_AUDIT, unit).missing == "An answer has no text."
+
+
+def test_a_comparison_shows_two_items_and_the_question(shared_db: Database) -> None:
     unit = LabelUnit(LabelKind("comparison"), (COUNTRIES[0], "divorce", "abortion"))
     item = load(shared_db, SURVEY_AUDIT, unit)
     lines = item.material.splitlines()
@@ -178,10 +193,6 @@ def test_a_comparison_shows_two_items_and_a_pair_whose_answers_are_gone_says_so(
     assert [line[:2] for line in lines[1:3]] == ["A:", "B:"]
     assert "more acceptable" in lines[3]
     assert load(shared_db, SURVEY_AUDIT, LabelUnit(LabelKind("comparison"), ("x", "a", "b"))).missing == NO_SUCH_UNIT
-    unit = LabelUnit(LabelKind("answer_pair"), ("contradiction", MODELS[0], "sofa", "1", "2"))
-    assert load(shared_db, PAIR_AUDIT, unit).missing == NO_SUCH_UNIT
-    unit = LabelUnit(LabelKind("answer_pair"), ("contradiction", MODELS[0], "book", "1", "99"))
-    assert load(shared_db, PAIR_AUDIT, unit).missing == "An answer has no text."
 
 
 def test_the_hash_is_of_the_shown_text(shared_db: Database) -> None:

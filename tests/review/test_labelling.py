@@ -128,14 +128,15 @@ def test_a_draw_that_is_not_possible(
     assert labels.load_draw(db, audit.id, LabelKind.TRACE) is None
 
 
-def test_failed_traces_are_not_drawn_and_an_audit_without_the_kind_says_what_is_missing(
-    db: Database, audit: Audit
-) -> None:
+def test_an_audit_without_the_kind_says_what_is_missing(db: Database, audit: Audit) -> None:
+    with pytest.raises(ReviewError, match="has no comparison to label"):
+        draw_label_sample(db, audit, LabelKind("comparison"), 20)
+
+
+def test_failed_traces_are_not_drawn(db: Database, audit: Audit) -> None:
     failed = replace(results.load_traces(db, audit.id)[0], outcome=Outcome.TRUNCATED, score=None)
     save_records(db, audit.id, [failed])
     assert draw_label_sample(db, audit, LabelKind.TRACE, 500).n_population == 179
-    with pytest.raises(ReviewError, match="has no comparison to label"):
-        draw_label_sample(db, audit, LabelKind("comparison"), 20)
 
 
 def test_verdicts_that_come_later_do_not_change_the_strata(db: Database, drawn: Audit) -> None:
@@ -243,7 +244,18 @@ def test_labels_are_made_in_the_order_of_the_draw_but_for_skipped_units(db: Data
     assert label_all(start(db, drawn)) == sample
 
 
-def test_unknown_values_are_refused_and_a_saved_label_is_loaded_with_what_was_shown(db: Database, drawn: Audit) -> None:
+def test_a_saved_label_is_loaded_with_what_was_shown(db: Database, drawn: Audit) -> None:
+    session = start(db, drawn)
+    sampled = known(session.next_unit())
+    aspects = {"cultural_accuracy": True, "score_fit": False}
+    session.save(sampled.unit, INVALID, aspects, duration_s=3.25, text_hash="ab" * 32, note="odd")
+    (label,) = labels.load_labels(db, drawn.id, LabelKind.TRACE)
+    assert (label.value, label.aspects, label.duration_s) == (INVALID, aspects, 3.25)
+    assert (label.rater, label.note, label.text_hash, label.source) == ("ada", "odd", "ab" * 32, "review")
+    assert session.find_label(sampled.unit) == label
+
+
+def test_unknown_values_and_aspects_are_refused(db: Database, drawn: Audit) -> None:
     session = start(db, drawn)
     unit = load_label_sample(db, drawn)[0].unit
     with pytest.raises(ValueError, match="cannot be 'yes'"):
@@ -253,13 +265,6 @@ def test_unknown_values_are_refused_and_a_saved_label_is_loaded_with_what_was_sh
     with pytest.raises(StorageError, match="not saved: the audit has no such trace any more"):
         session.save(unit._replace(parts=("alder", "Egypt", "divorce", "99")), VALID)
     assert labels.load_entries(db, drawn.id) == []
-    sampled = known(session.next_unit())
-    aspects = {"cultural_accuracy": True, "score_fit": False}
-    session.save(sampled.unit, INVALID, aspects, duration_s=3.25, text_hash="ab" * 32, note="odd")
-    (label,) = labels.load_labels(db, drawn.id, LabelKind.TRACE)
-    assert (label.value, label.aspects, label.duration_s) == (INVALID, aspects, 3.25)
-    assert (label.rater, label.note, label.text_hash, label.source) == ("ada", "odd", "ab" * 32, "review")
-    assert session.find_label(sampled.unit) == label
 
 
 def test_undo_returns_the_labels_one_by_one(db: Database, drawn: Audit) -> None:

@@ -133,18 +133,12 @@ def judged_side(share: float, is_correct: bool, judge: str = "cedar") -> JudgedS
     return JudgedSide(judge, Cell("Egypt", f"topic {next(CELLS)}"), share, is_correct)
 
 
-def test_a_judge_is_calibrated_by_how_often_people_agree() -> None:
+def test_a_judge_who_is_right_three_times_in_four() -> None:
     judged_sides = [judged_side(1.0, True)] * 9 + [judged_side(0.0, True)] * 3 + [judged_side(0.5, False)] * 2
     (calibration,) = calibrate_judges(judged_sides)
     assert (calibration.raw_agreement.value, calibration.raw_agreement.n, calibration.n_tied) == (0.75, 12, 2)
     assert calibration.weight == pytest.approx(log((10 / 14) / (4 / 14)))
     assert "30" in known(calibration.calibration.reason)
-    judged_sides = [judged_side(1.0, i % 10 != 0) for i in range(40)] + [
-        judged_side(0.0, i % 4 == 0) for i in range(40)
-    ]
-    (calibration,) = calibrate_judges(judged_sides)
-    assert calibration.calibration.predict([0.0, 1.0]) == pytest.approx([0.25, 0.9])
-    assert calibration.calibration.error_after.value is not None
 
 
 def test_intervals_are_over_countries_and_topics() -> None:
@@ -177,6 +171,15 @@ def test_weights_are_one_on_average_and_never_negative() -> None:
     assert compute_judge_weights(calibrate_judges(bad_sides)) == {"bad": 0.0}
 
 
+def test_calibration_maps_shares_to_how_often_people_agree() -> None:
+    judged_sides = [judged_side(1.0, i % 10 != 0) for i in range(40)] + [
+        judged_side(0.0, i % 4 == 0) for i in range(40)
+    ]
+    (calibration,) = calibrate_judges(judged_sides)
+    assert calibration.calibration.predict([0.0, 1.0]) == pytest.approx([0.25, 0.9])
+    assert calibration.calibration.error_after.value is not None
+
+
 @pytest.mark.parametrize(
     ("decisions", "expected"),
     [([L], L), ([L, L], L), ([L, R], None), ([L, R, R], R), ([L, R, B], None), ([L, L, R, R], None), ([], None)],
@@ -200,7 +203,7 @@ def test_kappa_is_fleiss_kappa_over_items_of_at_least_two_raters() -> None:
     assert pair.kappa.value == agreement.kappa.value
 
 
-def test_agreement_leaves_out_missing_decisions_and_has_a_reason_without_two_raters() -> None:
+def test_three_raters_with_missing_decisions() -> None:
     rows = [{"ada": L, "grace": L, "mary": R}, {"ada": R, "mary": R}, {"grace": B, "mary": N}, {"ada": N, "grace": N}]
     agreement = compute_rater_agreement(blind_decisions(*rows))
     table = np.array([[2, 1, 0, 0], [0, 2, 0, 0], [0, 0, 1, 1], [0, 0, 0, 2]])
@@ -210,6 +213,9 @@ def test_agreement_leaves_out_missing_decisions_and_has_a_reason_without_two_rat
         ("ada", "mary"): 2,
         ("grace", "mary"): 2,
     }
+
+
+def test_no_rater_and_one_rater_have_no_agreement_with_a_reason() -> None:
     assert compute_rater_agreement({}).kappa.reason is not None
     agreement = compute_rater_agreement(blind_decisions({"ada": L}, {"ada": R}))
     assert agreement.kappa.value is None

@@ -425,9 +425,7 @@ def test_what_was_settled_with_another_conflict_needs_no_second_opinion(db: Data
     assert other in grace.conflict_keys(QueueFilter(todo=True))
 
 
-def test_the_preview_saves_and_reveals_nothing_and_a_conflict_that_changed_since_stops_all(
-    db: Database, audit: Audit
-) -> None:
+def test_the_preview_saves_and_reveals_nothing_and_a_side_settles_no_other_conflict(db: Database, audit: Audit) -> None:
     session, key = open_cell(db, audit)
     item = session.load_item(key)
     preview = session.preview_cell(item, 0.55)
@@ -435,12 +433,6 @@ def test_the_preview_saves_and_reveals_nothing_and_a_conflict_that_changed_since
     assert not any(name in repr(preview) for name in MODELS)
     with pytest.raises(ValueError, match="only a custom score"):
         session.decide(item, Decision.LEFT, following=preview)
-    first, second, *others = results.load_conflicts(db, audit.id)
-    changed = Conflict(CELL, "alder", "cedar", 0.9, 0.05, ConflictKind.BINARY, ConflictState.OPEN, 1, 0, 0)
-    results.replace_conflicts(db, audit.id, [first, changed, *others])
-    assert second.score_left != changed.score_left
-    with pytest.raises(StorageError, match="not saved: the scores of another conflict of this cell have changed"):
-        session.decide(item, Decision.SCORE, score=0.55, following=preview)
     assert rating_log.load_entries(db, audit.id) == []
 
 
@@ -467,6 +459,19 @@ def test_it_is_one_act_for_undo_redo_and_the_hash_chain(db: Database, audit: Aud
     assert session.undo() is not None
     assert session.count_by_status()[ConflictStatus.OPEN] == 4
     assert not hash_chain.verify_chain(db).breaks
+
+
+def test_a_conflict_that_changed_since_the_preview_stops_the_whole_transaction(db: Database, audit: Audit) -> None:
+    session, key = open_cell(db, audit)
+    item = session.load_item(key)
+    preview = session.preview_cell(item, 0.55)
+    first, second, *others = results.load_conflicts(db, audit.id)
+    changed = Conflict(CELL, "alder", "cedar", 0.9, 0.05, ConflictKind.BINARY, ConflictState.OPEN, 1, 0, 0)
+    results.replace_conflicts(db, audit.id, [first, changed, *others])
+    assert second.score_left != changed.score_left
+    with pytest.raises(StorageError, match="not saved: the scores of another conflict of this cell have changed"):
+        session.decide(item, Decision.SCORE, score=0.55, following=preview)
+    assert rating_log.load_entries(db, audit.id) == []
 
 
 def test_settled_conflicts_stay_hidden_and_count_once_until_they_are_decided(db: Database, audit: Audit) -> None:

@@ -142,7 +142,7 @@ def test_a_beginning_counts_only_where_the_entry_says_so_and_if_one_fits(tmp_pat
         import_with(tmp_path, HEAD + COLUMNS + both, data)
 
 
-def test_labels_of_the_ends_are_exact_too_and_stop_the_import_if_they_contradict_the_scale(tmp_path: Path) -> None:
+def test_labels_of_the_ends_are_exact_too(tmp_path: Path) -> None:
     data = tmp_path / "a.csv"
     data.write_text("cntry,q\nNO,Never\nNO,5\nNO,Never heard of it\n", encoding="utf-8")
     scale = '[answers]\nlow = 1\nhigh = 5\nlow_label = "never"\nhigh_label = "always"\n'
@@ -151,6 +151,9 @@ def test_labels_of_the_ends_are_exact_too_and_stop_the_import_if_they_contradict
     kinds = '[nonresponse]\n"unknown" = { labels = ["Never heard of it"] }\n'
     [cell] = import_with(tmp_path, HEAD + COLUMNS + scale + kinds, data).survey.cells
     assert (cell.n, cell.score) == (2, 0.0)
+
+
+def test_labels_that_contradict_the_scale_stop_the_import(tmp_path: Path) -> None:
     columns = official_files.wvs_columns(60)
     labels: official_files.Labels = {1: "Never justifiable", 2: "Always justifiable"}
     path = official_files.write_sav(tmp_path / "w.sav", columns, dict.fromkeys(official_files.WVS_QUESTIONS, labels))
@@ -212,14 +215,15 @@ def test_the_groups_of_the_world_values_survey(
     assert [None if position == NO_GROUP else names[position] for position in decoded[dimension]] == groups
 
 
-def test_a_label_wins_over_the_code_and_without_the_column_there_are_no_groups() -> None:
+def test_a_label_wins_over_the_code() -> None:
     column = make_column("Q260", [1.0, 2.0, 3.0], {1.0: "Female", 2.0: "Male", 3.0: "Other"})
     assert list(decode_groups([column], WVS)["sex"]) == [1, 0, NO_GROUP]
     unknown = make_column("Q260", [1.0], {1.0: "Other"})
     assert list(decode_groups([unknown], WVS)["sex"]) == [NO_GROUP], "its code may mean something else here"
+
+
+def test_a_file_without_the_column_has_no_groups() -> None:
     assert decode_groups([], WVS) == {}
-    assert isinstance(load_mapping("pew2013"), SurveyMapping)
-    assert load_mapping("pew2013").groups == {}
 
 
 @pytest.mark.parametrize(
@@ -237,3 +241,8 @@ def test_a_label_wins_over_the_code_and_without_the_column_there_are_no_groups()
 def test_an_ambiguous_dimension_is_refused(table: dict[str, object], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         GroupDimension.model_validate(table)
+
+
+def test_other_mappings_may_have_no_groups() -> None:
+    assert isinstance(load_mapping("pew2013"), SurveyMapping)
+    assert load_mapping("pew2013").groups == {}

@@ -11,7 +11,6 @@ import pytest
 from auditor.errors import ImportFileError, SurveyError
 from auditor.surveys import load_mapping
 from auditor.surveys.importer import import_survey
-from tests.support.known import known
 from tests.surveys import official_files
 
 MAPPING = (
@@ -53,9 +52,12 @@ def test_na_that_nothing_explains_stops_the_import(content: str, tmp_path: Path)
         assert "Namibia" not in import_countries(tmp_path, content, 'countries = { missing = ["NA"] }')
 
 
-def test_numbers_are_never_guessed_and_na_among_them_is_missing(tmp_path: Path) -> None:
+def test_na_in_a_column_of_numbers_is_missing(tmp_path: Path) -> None:
     keys = 'country_codes = "iso-3166-numeric"'
     assert import_countries(tmp_path, "c,q\n76,1\nNA,9\n076,1\n", keys) == {"Brazil": -1.0}
+
+
+def test_numbers_are_never_guessed(tmp_path: Path) -> None:
     content = "c,q\n4,1\n4.0,1\n5,9\n-1,9\n"
     problem = r"row 1, column 'c': '4' is a number without a meaning \(1 row\); row 2"
     with pytest.raises(ImportFileError, match=problem) as caught:
@@ -74,7 +76,8 @@ def test_labels_of_an_spss_file_name_countries(tmp_path: Path) -> None:
     pyreadstat.write_sav(frame, str(tmp_path / "my.sav"), variable_value_labels={"c": labels})
     imported = import_survey(tmp_path / "my.sav", tmp_path / "my.toml")
     assert set(imported.survey.countries) == {"Morocco", "Algeria", "Atlantis"}
-    assert [value.source for value in known(imported.reading).country_values] == [
+    assert imported.reading is not None
+    assert [value.source for value in imported.reading.country_values] == [
         "value label", "value label", "missing", "unknown name",
     ]  # fmt: skip
 
@@ -85,19 +88,23 @@ def test_names_in_other_languages_and_unknown_names_are_listed(tmp_path: Path) -
     (tmp_path / "my.csv").write_text(content, encoding="utf-8")
     imported = import_survey(tmp_path / "my.csv", tmp_path / "my.toml")
     assert imported.survey.countries == ("Germany", "Norway", "Germny", "Greece", "France")
-    assert [value.describe_source() for value in known(imported.reading).country_values] == [
+    assert imported.reading is not None
+    assert [value.describe_source() for value in imported.reading.country_values] == [
         "name in another language", "name in another language", "unknown name, similar to Germany", "ISO 3166 code",
         "name",
     ]  # fmt: skip
 
 
-def test_an_ambiguous_name_and_a_second_spelling_stop_until_they_are_named(tmp_path: Path) -> None:
+def test_an_ambiguous_name_stops_until_it_is_named(tmp_path: Path) -> None:
     content = "c,q\nVirgin Islands,1\nFrance,9\n"
     message = "'Virgin Islands' may be British Virgin Islands or Virgin Islands of the United States"
     with pytest.raises(ImportFileError, match=message):
         import_countries(tmp_path, content)
     keys = 'countries = { "Virgin Islands" = "US Virgin Islands" }'
     assert "US Virgin Islands" in import_countries(tmp_path, content, keys)
+
+
+def test_two_spellings_are_one_country_only_if_listed(tmp_path: Path) -> None:
     content = "c,q\nGermany,1\nDeutschland,9\n"
     with pytest.raises(ImportFileError, match="row 2, column 'c': 'Deutschland' and 'Germany' are the same country"):
         import_countries(tmp_path, content)

@@ -32,17 +32,10 @@ def write(folder: Path, content: dict[str, Any]) -> Path:
     return survey
 
 
-def test_the_file_is_read_and_a_survey_without_it_says_what_to_run(tmp_path: Path) -> None:
+def test_the_file_is_read(tmp_path: Path) -> None:
     shares = load_distributions(write(tmp_path, CONTENT))
     assert shares.by_cell()[Cell("Japan", "divorce")].shares == (0.25, 0.75)
     assert shares.by_cell("sex", "women") == {}
-    survey = write(tmp_path, CONTENT)
-    survey.with_name(f"my{DISTRIBUTIONS_SUFFIX}").unlink()
-    with pytest.raises(SurveyError, match="has no shares of answers") as error:
-        load_distributions(survey)
-    assert "auditor surveys import OFFICIAL_FILE -o OUT.csv --force" in str(error.value)
-    with pytest.raises(SurveyError, match=r"wvs7-sample\.distributions\.json"):
-        load_distributions("wvs7-sample")
 
 
 @pytest.mark.parametrize(
@@ -60,6 +53,16 @@ def test_an_invalid_file_is_named_with_the_problem(tmp_path: Path, changes: dict
     with pytest.raises(SurveyError, match=message) as error:
         load_distributions(write(tmp_path, CONTENT | changes))
     assert f"my{DISTRIBUTIONS_SUFFIX}" in str(error.value)
+
+
+def test_a_survey_that_was_imported_before_says_what_to_run(tmp_path: Path) -> None:
+    survey = write(tmp_path, CONTENT)
+    survey.with_name(f"my{DISTRIBUTIONS_SUFFIX}").unlink()
+    with pytest.raises(SurveyError, match="has no shares of answers") as error:
+        load_distributions(survey)
+    assert "auditor surveys import OFFICIAL_FILE -o OUT.csv --force" in str(error.value)
+    with pytest.raises(SurveyError, match=r"wvs7-sample\.distributions\.json"):
+        load_distributions("wvs7-sample")
 
 
 def test_the_sample_of_pew_has_the_shares_of_its_choices() -> None:

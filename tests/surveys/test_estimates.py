@@ -55,25 +55,29 @@ def test_errors_of_designs_equal_samplics() -> None:
     assert mean.standard_error == pytest.approx(reference.stderror["yes"], abs=1e-12)
 
 
-def test_a_design_in_which_everybody_is_a_unit_is_no_design_and_one_unit_has_no_error() -> None:
+def test_a_design_in_which_everybody_is_a_unit_is_no_design() -> None:
     rng = np.random.default_rng(3)
     x, w = rng.normal(size=50), rng.gamma(2, 0.5, 50)
     design = SurveyDesign(np.arange(50), np.zeros(50, np.int64))
     assert compute_weighted_mean(x, w, design) == pytest.approx(compute_weighted_mean(x, w))
+
+
+def test_one_sampling_unit_has_no_error() -> None:
     design = SurveyDesign(np.zeros(3, np.int64), np.zeros(1, np.int64))
     assert compute_weighted_mean(np.array([0.0, 0, 1]), np.ones(3), design).standard_error is None
 
 
-def test_weighted_means_and_their_errors_by_hand() -> None:
+def test_equal_weights_are_the_plain_mean_and_its_error() -> None:
     # x = 0, 0, 1: mean 1/3, sum of squares 2/3, error sqrt(2/3 / 3 / 2) = 1/3; n - 1 in both.
     mean = compute_weighted_mean(np.array([0.0, 0, NAN, 1]), np.ones(4))
     assert mean.mean == pytest.approx(1 / 3)
     assert mean.standard_error == pytest.approx(1 / 3)
     assert (mean.n, mean.n_effective) == (3, 3.0)
+
+
+def test_unequal_weights_cost_precision() -> None:
     # Weights 1 and 3: effective size 16 / 10.
     assert compute_weighted_mean(np.array([0.0, 1]), np.array([1.0, 3])).n_effective == pytest.approx(1.6)
-    assert compute_weighted_mean(np.array([0.5]), np.array([2.0]))[:2] == (0.5, None)
-    assert weighted_share(np.array([], bool), np.array([])) is None
 
 
 @pytest.mark.parametrize("x", [[], [NAN, NAN]])
@@ -81,6 +85,14 @@ def test_no_answer_has_no_mean(x: list[float]) -> None:
     assert compute_weighted_mean(np.array(x), np.ones(len(x))) == (None, None, 0, 0.0)
     assert compute_neutral_mean(np.array(x), np.ones(len(x))).mean is None
     assert nonresponse_bounds(np.array(x), np.ones(len(x))) is None
+
+
+def test_one_answer_has_no_error() -> None:
+    assert compute_weighted_mean(np.array([0.5]), np.array([2.0]))[:2] == (0.5, None)
+
+
+def test_nobody_has_no_share() -> None:
+    assert weighted_share(np.array([], bool), np.array([])) is None
 
 
 def test_treatments_by_hand() -> None:
@@ -105,12 +117,15 @@ def test_every_treatment_lies_within_the_bounds(people: list[tuple[float, float]
     assert ends[1] - ends[0] == pytest.approx(2 * (missing or 0), abs=1e-9)
 
 
-def test_rubins_rules_by_hand_and_without_what_they_need() -> None:
+def test_rubins_rules_by_hand() -> None:
     # U = (4 + 4) / 2 = 4, B = ((1 - 2)^2 + (3 - 2)^2) / 1 = 2, T = 4 + 3/2 * 2 = 7; 3/7 is between.
     pooled = pool_estimates([1.0, 3.0], [2.0, 2.0])
     assert pooled.mean == pytest.approx(2)
     assert pooled.standard_error == pytest.approx(math.sqrt(7))
     assert pooled.missing_information == pytest.approx(3 / 7)
+
+
+def test_what_cannot_be_pooled_has_no_number() -> None:
     assert pool_estimates([], []) == (None, None, None)
     assert pool_estimates([0.5], [0.1]) == (0.5, None, None)
     assert pool_estimates([0.5, 0.5], [None, None]) == (0.5, None, None)
@@ -167,12 +182,18 @@ def test_only_what_was_asked_and_not_answered_is_filled_with_answers_that_were_g
     assert set(np.unique(completed[:, :10, 0])) <= {-1, -0.2, 0.6}
     assert np.isnan(completed[:, 20:30, 1]).all()
     assert np.isnan(completed[:, :, 3]).all()
-    was_given = ~np.isnan(answers)
-    assert (completed[:, was_given] == answers[was_given]).all()
+    known = ~np.isnan(answers)
+    assert (completed[:, known] == answers[known]).all()
     assert len({copy.tobytes() for copy in completed}) > 1
 
 
-def test_the_nearest_donors_are_drawn_and_a_single_one_gives_all_answers() -> None:
+def test_a_single_donor_gives_all_answers() -> None:
+    answers = np.array([[0.5, 1], [NAN, -1], [NAN, NAN]])
+    completed = impute_answers(answers, np.ones(answers.shape, bool), np.random.default_rng(0), 3)
+    assert (completed[:, 1:, 0] == 0.5).all()
+
+
+def test_the_nearest_are_drawn() -> None:
     # Donors of leaning -1 say -1, of +1 say +1; a seeker leans like one or the other.
     lenient = np.repeat([-1.0, 1.0], 100)
     answers = np.column_stack([lenient, lenient])
@@ -180,9 +201,6 @@ def test_the_nearest_donors_are_drawn_and_a_single_one_gives_all_answers() -> No
     completed = impute_answers(answers, np.ones(answers.shape, bool), np.random.default_rng(0), 50)
     assert (completed[:, 0, 0] == -1).all()
     assert (completed[:, 199, 0] == 1).all()
-    answers = np.array([[0.5, 1], [NAN, -1], [NAN, NAN]])
-    completed = impute_answers(answers, np.ones(answers.shape, bool), np.random.default_rng(0), 3)
-    assert (completed[:, 1:, 0] == 0.5).all()
 
 
 def test_the_donors_are_a_bootstrap_sample() -> None:

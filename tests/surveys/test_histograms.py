@@ -75,19 +75,25 @@ def test_the_distance_of_halves_is_twice_the_floor_of_exact_shares(shares: Surve
     assert distances.mean() / 2 == pytest.approx(floors.mean(), rel=0.05)
 
 
-def test_the_scale_and_the_groups_are_those_of_the_mapping_without_small_ones_and_cells_not_asked(
-    shares: SurveyDistributions, wvs: official_files.Columns
-) -> None:
+def test_the_scale_and_the_groups_are_those_of_the_mapping(shares: SurveyDistributions) -> None:
     assert [point.name for point in shares.points] == [str(code) for code in range(1, 11)]
     assert [point.score for point in shares.points] == pytest.approx(POINTS)
     assert shares.is_ordered
     assert set(shares.groups) == {"sex", "age", "religion"}, "the file has no column of the others"
     assert shares.groups["sex"] == {"men": "men", "women": "women"}
+
+
+def test_small_groups_are_not_written_and_respondents_without_a_group_are_counted(
+    wvs: official_files.Columns, shares: SurveyDistributions
+) -> None:
     assert (pd.DataFrame(wvs).Q289 == 7).sum() > 0
     assert shares.by_cell("religion", "Buddhist") == {}
     assert min(cell.n or 0 for cell in shares.cells if cell.dimension) >= MIN_GROUP_SIZE
     assert shares.without_group["sex"] == (pd.DataFrame(wvs).Q260 == -5).sum()
     assert shares.without_group["age"] == (pd.DataFrame(wvs).Q262 < 18).sum()
+
+
+def test_a_cell_that_was_not_asked_has_no_shares(shares: SurveyDistributions) -> None:
     assert Cell("Germany", load_mapping("wvs7").topic_by_column["Q195"]) not in shares.by_cell()
 
 

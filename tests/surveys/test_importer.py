@@ -151,15 +151,16 @@ def test_a_csv_of_labels_is_read_too(pew: official_files.Columns, tmp_path: Path
     assert import_survey(official_files.write_csv(tmp_path / "pew.csv", spelt), "pew2013").survey == straight.survey
 
 
-def test_semicolons_decimal_commas_and_numeric_country_codes_are_understood(
-    wvs: official_files.Columns, tmp_path: Path
-) -> None:
+def test_semicolons_and_decimal_commas_are_understood(wvs: official_files.Columns, tmp_path: Path) -> None:
     european = dict(wvs) | {"W_WEIGHT": [str(w).replace(".", ",") for w in wvs["W_WEIGHT"]]}
     straight = import_survey(official_files.write_csv(tmp_path / "wvs.csv", wvs))
     (tmp_path / "other").mkdir()
     assert (
         import_survey(official_files.write_csv(tmp_path / "other" / "wvs.csv", european, ";")).survey == straight.survey
     )
+
+
+def test_numeric_country_codes_do_where_there_are_no_others(wvs: official_files.Columns, tmp_path: Path) -> None:
     without = {k: v for k, v in wvs.items() if k != "B_COUNTRY_ALPHA"}
     imported = import_survey(official_files.write_csv(tmp_path / "wvs.csv", without))
     assert set(imported.survey.countries) == set(WVS_NAMES.values())
@@ -250,6 +251,9 @@ def test_strata_and_sampling_units_of_a_country_give_its_standard_errors(tmp_pat
     assert imported.facts.notes == (
         "strata of Mexico with one primary sampling unit, which is compared with the country's mean: 7",
     )
+
+
+def test_a_sampling_unit_that_is_missing_for_some_people_stops_the_import(tmp_path: Path) -> None:
     path, mapping = write_design_file(tmp_path / "people.csv", ["Chile,1,1,1,3", "Chile,1,1,,2"])
     with pytest.raises(ImportFileError, match=r"row 2, column 'place': empty, while other respondents of Chile"):
         import_survey(path, mapping)

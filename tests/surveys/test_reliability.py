@@ -82,10 +82,13 @@ def _mean(mask: int, answers: Floats, weight: Floats) -> float:
     return float(weight[members] @ answers[members, 0] / weight[members].sum())
 
 
-def test_cells_that_were_not_asked_are_left_out_and_degenerate_surveys_have_a_reason() -> None:
+def test_cells_that_were_not_asked_are_left_out() -> None:
     data = simulated(3, 30, 0.3)
     data.answers[:30, 4] = math.nan
     assert compute_reliability(compute_half_scores(data, n_splits=3)).n == 1199
+
+
+def test_degenerate_surveys_have_a_reason_and_no_number() -> None:
     few = compute_reliability(compute_half_scores(microdata(np.zeros((10, 2)), 1), n_splits=3))
     assert (few.reliability, few.ceiling, few.n) == (None, None, 2)
     assert "fewer than 3" in few.reason

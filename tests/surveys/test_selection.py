@@ -15,6 +15,11 @@ WVS = load_survey("wvs7-sample")
 PEW = load_survey("pew2013-sample")
 
 
+def test_all_is_everything() -> None:
+    assert select_cells(WVS) == WVS
+    assert select_cells(WVS, "all", "all") == WVS
+
+
 @pytest.mark.parametrize("asked", ["Turkey", "turkey", "Türkiye", "TR", "TUR", "tr"])
 def test_a_country_is_known_by_any_of_its_names(asked: str) -> None:
     assert select_cells(WVS, [asked]).countries == ("Turkey",)
@@ -37,8 +42,6 @@ def test_the_order_is_the_surveys_and_a_country_named_twice_is_there_once() -> N
     assert part.topics == ("homosexuality", "divorce")
     assert len(part.cells) == 4
     assert set(part.words) == {"homosexuality", "divorce"}
-    assert select_cells(WVS) == WVS
-    assert select_cells(WVS, "all", "all") == WVS
 
 
 @pytest.mark.parametrize(
@@ -77,14 +80,20 @@ def test_a_limit_spreads_cells_evenly_over_countries_and_topics(max_cells: int) 
         assert max(counts) - min(counts) <= 2  # a cell without a score is skipped, so the spread may exceed 1
 
 
-def test_a_larger_limit_adds_cells_and_keeps_what_belongs_to_them() -> None:
+def test_a_larger_limit_adds_cells_and_another_seed_draws_others() -> None:
     selections = [set(limit_cells(WVS, n, seed=7).asked_cells) for n in (3, 20, 60, 200)]
     assert all(smaller < larger for smaller, larger in itertools.pairwise(selections))
     assert set(limit_cells(WVS, 20, seed=8).asked_cells) != selections[1]
     assert limit_cells(WVS, 10_000, seed=7) == WVS
+
+
+def test_a_limit_keeps_only_what_belongs_to_its_cells() -> None:
     limited = limit_cells(WVS, 2, seed=7)
     assert set(limited.words) == set(limited.topics)
     assert len(limited.countries) == len(limited.topics) == 2
+
+
+def test_a_limit_holds_for_the_items_of_a_task() -> None:
     items = {name: TaskItem(name, f"{name}?") for name in "abcdef"}
     survey = survey_from_task(Task("items.csv", AnswerKind.EXACT, "0", items=items))
     limited = limit_cells(survey, 2, seed=1)

@@ -41,13 +41,16 @@ def test_shares_become_scores_and_distributions(tmp_path: Path) -> None:
     assert load_survey(target).scores == pytest.approx({cell.cell: -0.25})
 
 
-def test_a_scale_is_read_from_its_low_end_and_rounded_shares_are_divided_by_their_sum(tmp_path: Path) -> None:
+def test_a_scale_from_high_to_low_is_read_from_its_low_end(tmp_path: Path) -> None:
     path = write(tmp_path, "Japan,divorce,1,0,0\n", "country,topic,p1,p2,p3\n")
     imported = import_share_table(path, 3, 1)
     assert [point.name for point in imported.distributions.points] == ["3", "2", "1"]
     assert imported.survey.cells[0].score == -1
     assert imported.distributions.cells[0].cut_variances is None
     assert imported.notes == ("rows without 'n' have no sampling error: their distances have no floor",)
+
+
+def test_rounded_shares_are_divided_by_their_sum_and_counted(tmp_path: Path) -> None:
     imported = import_share_table(write(tmp_path, "Japan,divorce,50,,,0.33,0.33,0.33\n"), 1, 3)
     assert imported.distributions.cells[0].shares == pytest.approx((1 / 3, 1 / 3, 1 / 3))
     assert imported.notes == ("1 row did not add up to 1: shares divided by their sum",)
@@ -91,16 +94,16 @@ def test_a_scale_with_another_number_of_answers_is_refused(tmp_path: Path, low: 
         import_share_table(write(tmp_path, "Japan,divorce,50,,,1,0,0\n"), low, high)
 
 
-def test_a_file_without_the_first_column_of_shares_says_which_columns_it_has(tmp_path: Path) -> None:
+def test_columns_that_are_numbered_from_0_are_refused(tmp_path: Path) -> None:
     path = write(tmp_path, "Japan,divorce,0.05,0.5,0.25,0.2\n", "country,topic,p0,p1,p2,p3\n")
     with pytest.raises(ImportFileError, match="the file has the column 'p0', but the first column of shares is p1"):
         import_share_table(path, 1, 3)
+
+
+def test_a_file_without_shares_says_which_columns_it_has(tmp_path: Path) -> None:
     path = write(tmp_path, "Japan,divorce,0.5\n", "country,topic,score\n")
     with pytest.raises(ImportFileError, match="the column 'p1' is missing; the file has: country, topic, score"):
         import_share_table(path, 1, 3)
-    path = write(tmp_path, "Germany,divorce,0.5,x,y\n", "country,topic,scroe,note,source\n")
-    with pytest.raises(ImportFileError, match="unknown column 'scroe'"):
-        load_survey(path)
 
 
 SCALES_HEADER = "country,topic,n,low,high,answers,p1,p2,p3,p4,Don't know,Refused\n"
@@ -209,3 +212,9 @@ def test_a_table_of_shares_that_is_loaded_as_scores_names_the_option(tmp_path: P
     with pytest.raises(ImportFileError, match="the column 'score' is missing") as caught:
         load_survey(path)
     assert "auditor surveys import FILE --shares" in caught.value.how_to_fix
+
+
+def test_a_misspelt_score_is_still_named(tmp_path: Path) -> None:
+    path = write(tmp_path, "Germany,divorce,0.5,x,y\n", "country,topic,scroe,note,source\n")
+    with pytest.raises(ImportFileError, match="unknown column 'scroe'"):
+        load_survey(path)

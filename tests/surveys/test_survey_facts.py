@@ -49,11 +49,14 @@ def test_what_the_survey_does_not_say_is_an_error_that_names_the_cell(cell: Surv
         apply_treatment(survey(cell), treatment)  # type: ignore[arg-type]
 
 
-def test_pew_as_published_counts_the_silent_as_neutral_and_cells_not_asked_stay_so() -> None:
+def test_a_cell_that_was_not_asked_stays_so() -> None:
+    assert apply_treatment(survey(SurveyCell(CELL, None)), "impute").cells[0].score is None
+
+
+def test_pew_as_published_counts_the_silent_as_neutral() -> None:
     published = load_survey("pew2013-sample")
     assert apply_treatment(published, "neutral").scores == pytest.approx(published.scores)
     assert apply_treatment(published, "drop").scores != pytest.approx(published.scores)
-    assert apply_treatment(survey(SurveyCell(CELL, None)), "impute").cells[0].score is None
 
 
 def test_with_microdata_every_treatment_is_theirs(tmp_path: Path) -> None:
@@ -93,16 +96,19 @@ def facts_of(cell: SurveyCell, n_effective: float) -> SurveyFacts:
     )  # fmt: skip
 
 
-def test_errors_of_an_import_stay_and_others_are_multiplied_by_the_root_of_the_design_effect() -> None:
+def test_standard_errors_of_a_file_are_multiplied_by_the_root_of_the_design_effect() -> None:
     stored = survey(SurveyCell(CELL, 0.3, standard_error=0.05))
     assert score_errors(stored, None, 4.0) == {CELL: pytest.approx(0.1)}
     shares = survey(SurveyCell(CELL, 0.3, n=101, **SHARES))  # variance 0.7 - 0.3², over 100
     assert score_errors(shares) == {CELL: pytest.approx(0.0061**0.5)}
     assert score_errors(shares, None, 4.0) == {CELL: pytest.approx(2 * 0.0061**0.5)}
     assert uses_design_effect(stored, None)
-    known_error = SurveyCell(CELL, 0.3, standard_error=0.05)
-    assert score_errors(survey(known_error), facts_of(known_error, 26.0), 4.0) == {CELL: 0.05}
-    assert not uses_design_effect(survey(known_error), facts_of(known_error, 26.0))
+
+
+def test_errors_of_an_import_stay_and_a_cell_without_one_has_that_of_kish_or_the_design_effect() -> None:
+    stored = SurveyCell(CELL, 0.3, standard_error=0.05)
+    assert score_errors(survey(stored), facts_of(stored, 26.0), 4.0) == {CELL: 0.05}
+    assert not uses_design_effect(survey(stored), facts_of(stored, 26.0))
     missing = SurveyCell(CELL, 0.3, n=101, **SHARES)
     assert score_errors(survey(missing), facts_of(missing, 26.0)) == {CELL: pytest.approx(2 * 0.0061**0.5)}
     assert score_errors(survey(missing), facts_of(missing, 26.0), 9.0) == {CELL: pytest.approx(3 * 0.0061**0.5)}
@@ -132,7 +138,7 @@ def test_each_choice_takes_its_own_score(source: str) -> None:
     assert planned(source, "impute") == fact.imputed != score
 
 
-def test_zero_is_neutral_for_known_shares_and_fills_the_cells_in_which_nobody_was_asked(tmp_path: Path) -> None:
+def test_zero_is_neutral_and_fills_the_cells_in_which_nobody_was_asked(tmp_path: Path) -> None:
     file = tmp_path / "some.csv"
     file.write_text("country,topic,score,nonresponse\nGhana,divorce,0.5,0.2\nGhana,suicide,,\nJapan,divorce,-0.5,0\n")
     survey = load_survey(file)
@@ -142,6 +148,9 @@ def test_zero_is_neutral_for_known_shares_and_fills_the_cells_in_which_nobody_wa
     assert unasked not in neutral.scores
     assert filled.scores == neutral.scores | {unasked: 0.0}
     assert unasked in filled.asked_cells
+
+
+def test_zero_leaves_scores_without_a_share_of_nonresponse_as_they_are(tmp_path: Path) -> None:
     file = tmp_path / "matrix.csv"
     file.write_text("country,topic,score,nonresponse\nGhana,divorce,0.5,0.2\nGhana,suicide,,\nJapan,divorce,-0.5,\n")
     filled = apply_nonresponse(load_survey(file), "zero", file)
@@ -149,6 +158,9 @@ def test_zero_is_neutral_for_known_shares_and_fills_the_cells_in_which_nobody_wa
         Cell("Ghana", "divorce"): 0.4, Cell("Ghana", "suicide"): 0.0, Cell("Japan", "divorce"): -0.5,
     }  # fmt: skip
     assert planned("wvs7-sample", "zero") == planned("wvs7-sample", "drop")
+
+
+def test_zero_keeps_the_share_of_nonresponse_that_shares_of_answers_leave(tmp_path: Path) -> None:
     file = tmp_path / "shares.csv"
     file.write_text("country,topic,score,acceptable,not_a_moral_issue,unacceptable\nGhana,divorce,0.5,0.6,0.1,0.1\n")
     [cell] = apply_nonresponse(load_survey(file), "zero", file).cells

@@ -79,13 +79,18 @@ WRITERS: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_all_formats_have_the_same_figures_and_values(tmp_path: Path, name: str) -> None:
+def test_all_formats_have_the_same_figures(tmp_path: Path, name: str) -> None:
     WRITERS[name](tmp_path / name)
     survey = load_survey(tmp_path / name)
     assert {cell.cell: (cell.score, cell.n) for cell in survey.cells} == {
         Cell(country, topic): (score, n) for country, topic, score, n in ROWS
     }
     assert {column.casefold() for column in read_column_names(tmp_path / name)} == set(HEADER)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_columns_have_the_same_values(tmp_path: Path, name: str) -> None:
+    WRITERS[name](tmp_path / name)
     country, score = read_columns(tmp_path / name, [["country"], ["SCORE"]])
     assert [float(score.values[i] or 0) for i in score.value_index] == [-0.25, 0.5, 1.0]
     countries = [country.labels.get(country.values[i], country.values[i]) for i in country.value_index]
@@ -162,19 +167,19 @@ def test_another_encoding_is_refused(tmp_path: Path, word: str, encodings: list[
             load_survey(tmp_path / "t.csv")
 
 
-def test_only_usual_words_of_western_languages_are_latin(tmp_path: Path) -> None:
+def test_text_in_utf16_without_a_mark_is_named(tmp_path: Path) -> None:
+    for encoding in ("utf-16-le", "utf-16-be", "utf-32-be"):
+        (tmp_path / "t.csv").write_bytes(text().encode(encoding))
+        with pytest.raises(ImportFileError, match="is text in UTF-16 without a byte order mark"):
+            load_survey(tmp_path / "t.csv")
+
+
+def test_words_of_western_languages_are_latin(tmp_path: Path) -> None:
     words = (
         "«Qu’est-ce…» l´été ÇA VA À Noël 25°C 10€ m² n°5 für MÜSSEN „süß“ 5µm a×b ¿Qué? ¡Hola! São col·lecció öö Å ýmis"
     )
     (tmp_path / "t.csv").write_bytes(f"country,topic,score\n{words},divorce,0\n".encode("cp1252"))
     assert load_survey(tmp_path / "t.csv").countries == (words,)
-    (tmp_path / "t.csv").write_bytes("country,topic,score\nÖsterreich,é,0\nÅland,".encode() + b"\xe9,0\n")
-    with pytest.raises(ImportFileError, match="line 3 is not UTF-8"):
-        load_survey(tmp_path / "t.csv")
-    for encoding in ("utf-16-le", "utf-16-be", "utf-32-be"):
-        (tmp_path / "t.csv").write_bytes(text().encode(encoding))
-        with pytest.raises(ImportFileError, match="is text in UTF-16 without a byte order mark"):
-            load_survey(tmp_path / "t.csv")
 
 
 @pytest.mark.parametrize(
@@ -190,6 +195,12 @@ def test_unusual_words_are_compared_with_usual_ones(tmp_path: Path, words: str, 
     (tmp_path / "t.csv").write_bytes(f'country,topic,score\n"{words}",divorce,0\n'.encode("cp1252"))
     with nullcontext() if is_latin else pytest.raises(ImportFileError, match="line 2 is not UTF-8"):
         assert load_survey(tmp_path / "t.csv").countries == (words,)
+
+
+def test_damaged_utf8_is_not_latin(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes("country,topic,score\nÖsterreich,é,0\nÅland,".encode() + b"\xe9,0\n")
+    with pytest.raises(ImportFileError, match="line 3 is not UTF-8"):
+        load_survey(tmp_path / "t.csv")
 
 
 def test_a_table_behind_a_sheet_of_notes_is_named(tmp_path: Path) -> None:
@@ -357,9 +368,12 @@ def test_a_point_is_not_read_where_decimals_have_commas(tmp_path: Path, delimite
         load_survey(tmp_path / name)
 
 
-def test_a_point_is_a_decimal_where_others_of_its_column_have_them_or_commas_separate_thousands(tmp_path: Path) -> None:
+def test_a_point_is_read_where_another_number_of_its_column_has_decimals(tmp_path: Path) -> None:
     """Exports of online surveys write the choices of a respondent as "1,3"."""
     (tmp_path / "t.csv").write_text('country,topic,score,choices\nPeru,war,1.000,"1,3"\nJapan,war,-0.250,"2"\n')
     assert [cell.score for cell in load_survey(tmp_path / "t.csv").cells] == [1.0, -0.25]
+
+
+def test_a_point_is_a_decimal_where_commas_separate_thousands(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(text(rows=[("Peru", "war", "0.125", '"1,000"'), ("Japan", "war", "1.000", "900")]))
     assert [(cell.score, cell.n) for cell in load_survey(tmp_path / "t.csv").cells] == [(0.125, 1000), (1.0, 900)]

@@ -39,7 +39,7 @@ def test_text_that_needs_escapes_survives(tmp_path: Path) -> None:
     assert load_survey(tmp_path / "odd.csv") == survey
 
 
-def test_nothing_is_overwritten_unasked_and_places_that_cannot_be_written_to_are_named(tmp_path: Path) -> None:
+def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
     survey = load_survey("wvs7-sample")
     write_survey(survey, tmp_path / "s.csv")
     (tmp_path / "s.facts.json").write_text("{}")
@@ -47,6 +47,10 @@ def test_nothing_is_overwritten_unasked_and_places_that_cannot_be_written_to_are
         write_survey(survey, tmp_path / "s.csv")
     write_survey(survey, tmp_path / "s.csv", overwrite=True)
     assert not (tmp_path / "s.facts.json").exists()
+
+
+def test_places_that_cannot_be_written_to(tmp_path: Path) -> None:
+    survey = load_survey("wvs7-sample")
     with pytest.raises(SurveyError, match=r"Use a file name that ends in \.csv"):
         write_survey(survey, tmp_path / "s.xlsx")
     with pytest.raises(SurveyError, match="cannot be written"):

@@ -38,12 +38,15 @@ PAGES = {
 KEYS_TO_SCREEN = {"home": ("q",), "queue": (), "conflict": ("enter",), "people": ("a",), "errors": ("E",)}
 
 
-def test_every_action_has_its_method_and_no_key_of_the_terminal() -> None:
+def test_every_action_has_its_method() -> None:
     for action in ACTIONS:
         if action.screen != "everywhere":
             method = action.method.partition("(")[0].removeprefix("app.")
             owner = ReviewApp if action.method.startswith("app.") else {**PAGES, "label": LabelScreen}[action.screen]
             assert callable(getattr(owner, f"action_{method}")), action.id
+
+
+def test_no_key_of_the_terminal_or_its_multiplexer_is_used() -> None:
     keys = {key for action in ACTIONS for key in action.keys.split(",")}
     assert not keys & {"ctrl+b", "ctrl+a", "ctrl+s", "ctrl+z", "ctrl+c"}
     assert not any(key.startswith("alt+") for key in keys)
@@ -117,14 +120,19 @@ async def test_keys_can_be_changed(run: Run, tmp_path: Path) -> None:
         assert "z  Choose the answer on the left." in driver.text
 
 
-async def test_themes_change_and_are_remembered_and_an_unknown_one_is_the_default(run: Run, tmp_path: Path) -> None:
-    settings = ReviewSettings(tmp_path, open_next=False, theme="no such")
+async def test_themes_change_and_are_remembered(run: Run, tmp_path: Path) -> None:
+    settings = ReviewSettings(tmp_path, open_next=False)
     async with run(settings=settings) as driver:
         assert driver.app.theme == DARK.name
         await driver.press("T")
         assert driver.app.theme == LIGHT.name
         assert settings.theme == LIGHT.name
         await driver.press("T")
+        assert driver.app.theme == DARK.name
+
+
+async def test_an_unknown_theme_is_the_default(run: Run, tmp_path: Path) -> None:
+    async with run(settings=ReviewSettings(tmp_path, open_next=False, theme="no such")) as driver:
         assert driver.app.theme == DARK.name
 
 

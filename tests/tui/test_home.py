@@ -129,9 +129,12 @@ def test_an_audit_of_imported_scores_has_no_plan(db: Database) -> None:
     save_review_audit(db)
     (overview,) = load_overviews(db)
     overview_without_plan = replace(
-        overview, planned_samples=None, traces=AnswerCount(0, 0), cost_usd=None,
+        overview,
+        planned_samples=None,
+        traces=AnswerCount(0, 0),
+        cost_usd=None,
         conflicts=dict.fromkeys(ConflictStatus, 0),
-    )  # fmt: skip
+    )
     text = render_audit_card(overview_without_plan, 78).plain
     assert (overview_without_plan.progress, overview_without_plan.usable_share) == (None, None)
     assert "················ 0 samples · cost unknown" in text

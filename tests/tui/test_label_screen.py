@@ -88,8 +88,12 @@ async def test_one_key_labels_a_text_and_opens_the_next(start: StartLabelling, d
         assert (label.unit, label.value, label.rater, label.source) == (first, "INVALID", "ada", "review")
         assert label.duration_s is not None
         assert label.text_hash == LabelItemLoader(db, audit, "ada").load(label.unit).text_hash
-        await driver.press("1", "3", "4")
-        assert [label.value for label in stored(db, audit)] == ["INVALID", "VALID", UNSURE], "there is no fourth answer"
+
+
+async def test_all_answers_are_stored_by_their_keys(start: StartLabelling, db: Database, audit: Audit) -> None:
+    async with start() as driver:
+        await driver.press("1", "2", "3", "4")
+        assert [label.value for label in stored(db, audit)] == ["VALID", "INVALID", UNSURE], "there is no fourth answer"
         assert re.search(r" \d+ (s|min) each · ", driver.text), "the pace is shown from three labels on"
 
 
@@ -306,18 +310,13 @@ async def test_keys_are_in_help_and_palette_and_the_sample_has_ends(start: Start
         assert driver.messages[-1] == "This is the end of the sample."
 
 
-async def test_in_a_window_that_is_too_small_a_text_scrolls_and_no_label_is_saved(
-    start: StartLabelling, db: Database, audit: Audit
-) -> None:
+async def test_a_long_text_scrolls(start: StartLabelling) -> None:
     async with start(size=(80, 16)) as driver:
         top = driver.text
         await driver.press("pagedown", "j", "k")
         assert driver.text != top
         await driver.press("pageup")
         assert driver.text == top
-        await driver.press("1")
-        assert stored(db, audit) == []
-        assert driver.messages[-1].startswith("Nothing is saved: the window has 80 × 16 characters")
 
 
 async def test_configured_keys_are_shown_and_act(start: StartLabelling, db: Database, audit: Audit) -> None:
@@ -384,6 +383,15 @@ async def test_each_kind_has_its_text_and_its_keys(
     stored = labels.load_labels(shared_db, audit.id, LabelKind(kind))
     assert [label.value for label in stored] == values.split()
     assert all(label.text_hash for label in stored)
+
+
+async def test_no_label_is_saved_in_a_window_that_is_too_small_to_read_it(
+    start: StartLabelling, db: Database, audit: Audit
+) -> None:
+    async with start(size=(80, 16)) as driver:
+        await driver.press("1")
+        assert stored(db, audit) == []
+        assert driver.messages[-1].startswith("Nothing is saved: the window has 80 × 16 characters")
 
 
 async def test_an_undone_label_leaves_its_note_and_aspects(start: StartLabelling, db: Database, audit: Audit) -> None:

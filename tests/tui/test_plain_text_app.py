@@ -95,13 +95,17 @@ def test_next_after_a_decision_stays_at_the_conflict_that_it_opened(review: Revi
     assert "Your decision opened" not in skipping
 
 
-def test_hidden_details_are_printed_only_after_the_decision_or_a_logged_reveal(review: Review, db: Database) -> None:
+def test_hidden_details_are_not_printed_before_the_decision(review: Review) -> None:
     transcript = review("next", "sample", "sample 2", "list", "filter model:alder", "list").replace("model:alder", "")
     assert not any(name in transcript for name in MODELS)
     assert "VALID" not in transcript
     assert "survey's score" not in transcript
     assert "0 conflicts match" in transcript
-    assert "VALID" in review("next", "reveal")
+
+
+def test_reveal_is_logged(review: Review, db: Database) -> None:
+    transcript = review("next", "reveal")
+    assert "VALID" in transcript
     assert rating_log.load_entries(db, 1)[-1].rating.act == "reveal"
     assert review("next", "quit", blind=False, rater="grace").count("Left is by") == 1
 
@@ -190,20 +194,13 @@ def test_invalid_commands_are_explained_and_the_session_continues(review: Review
     assert "'1' is not a number of the list. The list is empty." in review("filter country:nowhere", "open 1")
 
 
-def test_every_decision_has_a_command_and_a_score_may_have_a_decimal_comma(review: Review, db: Database) -> None:
-    transcript = review(
-        *[c for d in Decision if d.resolves_conflict for c in ("next", f"{d} 0.5" if d is Decision.SCORE else str(d))],
-        "next", "score −0,4",
-    )  # fmt: skip
-    assert re.findall(r"Saved: (.*)\.", transcript) == [
-        "left answer chosen",
-        "right answer chosen",
-        "both answers accepted",
-        "both answers rejected",
-        "custom score +0.50",
-        "custom score -0.40",
-    ]
-    assert [entry.rating.score for entry in rating_log.load_entries(db, 1)][-2:] == [0.5, -0.4]
+def test_a_score_may_have_a_decimal_comma(review: Review, db: Database) -> None:
+    assert "Saved: custom score -0.40." in review("next", "score −0,4")
+    assert [entry.rating.score for entry in rating_log.load_entries(db, 1)] == [-0.4]
+
+
+def test_the_end_of_input_ends_the_session(review: Review) -> None:
+    assert review().endswith("lists the conflicts.\n")
 
 
 def test_control_characters_in_hostile_texts_are_escaped(db: Database, review: Review) -> None:
@@ -242,11 +239,12 @@ def test_an_error_of_the_callback_is_printed(review: Review, db: Database) -> No
     assert "two is being run. Wait for it." in transcript
 
 
-def test_without_a_terminal_plain_text_is_needed_and_with_one_the_screen_is_used(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_a_terminal_plain_text_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     assert needs_plain_text()
+
+
+def test_with_a_terminal_the_screen_is_used_unless_it_is_dumb(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", _Terminal())
     monkeypatch.setattr("sys.stdout", _Terminal())
     for term, needs in (("xterm-256color", False), ("dumb", True)):
@@ -266,6 +264,19 @@ def test_no_such_database_or_audit(tmp_path: Path, review: Review) -> None:
         run_plain_text_review(f"sqlite:///{tmp_path}/none.db", rater="ada")
 
 
+def test_every_decision_has_a_command(review: Review) -> None:
+    transcript = review(
+        *[c for d in Decision if d.resolves_conflict for c in ("next", f"{d} 0.5" if d is Decision.SCORE else str(d))]
+    )
+    assert re.findall(r"Saved: (.*)\.", transcript) == [
+        "left answer chosen",
+        "right answer chosen",
+        "both answers accepted",
+        "both answers rejected",
+        "custom score +0.50",
+    ]
+
+
 def test_the_next_conflict_opens_by_itself_and_nothing_is_revealed(review: Review, db: Database) -> None:
     transcript = review("next", "left", "right", "undo", "show", "open-next maybe")
     assert transcript.count("hidden until you decide") == 4
@@ -275,13 +286,16 @@ def test_the_next_conflict_opens_by_itself_and_nothing_is_revealed(review: Revie
     assert "'maybe' is not a value of open-next. Enter 'on' or 'off'." in transcript
 
 
-def test_progress_is_printed_and_a_decided_conflict_is_revealed_on_request(review: Review) -> None:
-    transcript = review("next", "left", "todo", "filter is:done", "open 1", "reveal")
-    for words in (
-        "To do: 20 of 20 left, 0 done (0 by you).", "To do: 19 of 20 left, 1 done (1 by you).",
-        "Your decision: left answer chosen.", "are still hidden: 'reveal' shows them.", "Left is by ",
-    ):  # fmt: skip
+def test_a_decided_conflict_is_revealed_on_request(review: Review) -> None:
+    transcript = review("next", "left", "filter is:done", "open 1", "reveal")
+    for words in ("Your decision: left answer chosen.", "are still hidden: 'reveal' shows them.", "Left is by "):
         assert words in transcript
+
+
+def test_the_progress_is_printed(review: Review) -> None:
+    transcript = review("next", "left", "todo", rater="ada")
+    assert "To do: 20 of 20 left, 0 done (0 by you)." in transcript
+    assert "To do: 19 of 20 left, 1 done (1 by you)." in transcript
 
 
 def test_a_score_for_the_whole_cell_is_confirmed_first(review: Review, db: Database) -> None:
@@ -297,10 +311,9 @@ def test_a_score_for_the_whole_cell_is_confirmed_first(review: Review, db: Datab
     assert len(rating_log.load_entries(db, 1)) == 4
 
 
-def test_the_order_by_effect_gives_the_reason_and_the_end_of_input_ends_the_session(review: Review) -> None:
+def test_the_order_by_effect_gives_the_reason(review: Review) -> None:
     transcript = review("sort effect", "next")
     assert "Why this conflict: Both sides have been right about equally often." in transcript
-    assert review().endswith("lists the conflicts.\n")
 
 
 @pytest.fixture
@@ -381,14 +394,11 @@ def test_open_show_skip_and_settings(label: Review, db: Database) -> None:
     assert [entry.value for entry in stored(db)] == ["INVALID"]
 
 
-def test_answers_may_be_entered_as_words_and_aspects_are_removed_by_none(label: Review, db: Database) -> None:
+def test_answers_may_be_entered_as_words(label: Review, db: Database) -> None:
     transcript = label("note odd one", "VALID", "note", "invalid", "unsure")
     assert "The note will be saved with your label.\nSaved: valid." in transcript
     assert "Note removed.\nSaved: invalid." in transcript
-    label("aspect culture yes", "Aspect Logic NO", "aspect culture none", "1")
-    assert [(entry.value, dict(entry.aspects)) for entry in stored(db)] == [
-        ("VALID", {}), ("INVALID", {}), ("unsure", {}), ("VALID", {"logical_consistency": False}),
-    ]  # fmt: skip
+    assert [entry.value for entry in stored(db)] == ["VALID", "INVALID", "unsure"]
 
 
 def test_wrong_commands_are_explained(label: Review, db: Database) -> None:
@@ -408,6 +418,11 @@ def test_wrong_commands_are_explained(label: Review, db: Database) -> None:
     assert stored(db) == []
 
 
+def test_aspects_are_removed_by_none(label: Review, db: Database) -> None:
+    label("aspect culture yes", "Aspect Logic NO", "aspect culture none", "1")
+    assert [dict(entry.aspects) for entry in stored(db)] == [{"logical_consistency": False}]
+
+
 def test_a_text_that_is_gone_is_passed_over(label: Review, db: Database) -> None:
     session = open_session(db, audits.get_audit(db, "moral"))
     [trace] = [
@@ -421,13 +436,16 @@ def test_a_text_that_is_gone_is_passed_over(label: Review, db: Database) -> None
     assert [entry.unit for entry in stored(db)] == [session.sample[1].unit]
 
 
-def test_help_lists_the_commands_and_the_agreement_is_printed(label: Review) -> None:
-    transcript = label("help")
-    for command in ("1", "aspect", "undo", "todo", "help", "quit"):
-        assert f"\n{command}: " in transcript
+def test_the_agreement_is_printed(label: Review, db: Database) -> None:
     label(*["1"] * 30, rater="bob", share=1.0)
     transcript = label(*["1"] * 4, "2", share=1.0)
     assert re.search(r"You agree with bob on 80% \(95% CI \d+% to \d+%, 5 texts\)\.", transcript)
+
+
+def test_help_lists_the_commands(label: Review) -> None:
+    transcript = label("help")
+    for command in ("1", "aspect", "undo", "todo", "help", "quit"):
+        assert f"\n{command}: " in transcript
 
 
 @pytest.mark.parametrize("run_app", [run_plain_text_labelling, run_labelling])

@@ -15,9 +15,11 @@ def write(folder: Path, text: str) -> Path:
     return folder
 
 
-def test_settings_are_loaded_with_defaults_and_a_key_may_be_used_on_two_screens(tmp_path: Path) -> None:
+def test_missing_settings_have_defaults(tmp_path: Path) -> None:
     assert load_review_settings(tmp_path) == ReviewSettings(tmp_path)
-    assert load_review_settings(write(tmp_path, "[keys]\n'queue.people' = 'p'\n'home.people' = 'p'")).keys
+
+
+def test_all_settings_are_loaded(tmp_path: Path) -> None:
     text = 'theme = "nord"\n[keys]\n"conflict.left" = "h"\n"conflict.history" = "H"\n[filters]\nwide = "gap:>1 is:todo"'
     settings = load_review_settings(write(tmp_path, text))
     assert settings.theme == "nord"
@@ -61,6 +63,10 @@ def test_invalid_settings_are_explained(tmp_path: Path, text: str, expected: str
     with pytest.raises(ConfigError) as caught:
         load_review_settings(write(tmp_path, text))
     assert expected in str(caught.value)
+
+
+def test_a_key_may_be_used_on_two_screens(tmp_path: Path) -> None:
+    assert load_review_settings(write(tmp_path, "[keys]\n'queue.people' = 'p'\n'home.people' = 'p'")).keys
 
 
 def test_action_ids_are_unique_and_the_state_file_is_json(tmp_path: Path) -> None:

@@ -15,13 +15,20 @@ def _failed(db: Database) -> None:
     """Failed requests of the audit `moral`: 7 for an unknown model, and one that a retry resolved."""
     rows = [
         {
-            "key": f"k{number}", "number": 1, "model": "openai/nope", "purpose": "direct",
-            "started_at": f"2026-01-01T10:00:0{number}.000+00:00", "latency_s": 0.1,
-            "outcome": "client_error" if number < 7 else "timeout", "http_status": 404 if number < 7 else None,
-            "error": MESSAGE if number < 7 else "no answer in time", "audit_id": 1, "name": "alder",
+            "key": f"k{number}",
+            "number": 1,
+            "model": "openai/nope",
+            "purpose": "direct",
+            "started_at": f"2026-01-01T10:00:0{number}.000+00:00",
+            "latency_s": 0.1,
+            "outcome": "client_error" if number < 7 else "timeout",
+            "http_status": 404 if number < 7 else None,
+            "error": MESSAGE if number < 7 else "no answer in time",
+            "audit_id": 1,
+            "name": "alder",
         }
         for number in range(8)
-    ]  # fmt: skip
+    ]
     db.write(lambda connection: insert_new(connection, StoredAttempt, rows))
 
 

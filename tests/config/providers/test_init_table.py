@@ -125,17 +125,18 @@ def test_a_provider_without_an_address_needs_one(provider: str) -> None:
     assert ("ai21_chat/MODEL" in (refused.value.how_to_fix or "")) == (provider == "ai21")
 
 
-def test_one_record_says_how_a_prefix_is_asked_and_every_provider_is_known_to_litellm() -> None:
+def test_every_allowed_provider_is_known_to_litellm() -> None:
+    assert providers() >= SUPPORTED
+    assert {row.prefix for row in PROVIDERS if row.is_signed} <= {split_model_id(model)[0] for model in FAMILIES}
+
+
+def test_one_record_says_how_the_requests_of_a_prefix_are_made() -> None:
     defaults = Provider("")
     for row in PROVIDERS:
         if row is not PROVIDER_BY_PREFIX[row.prefix]:
             assert row.name, f"there are two records of {row.prefix}, and one has no name"
             ignored = {field.name for field in fields(Provider)} - SERVER_FIELDS
             assert {name for name in ignored if getattr(row, name) != getattr(defaults, name)} == set(), row.name
-    assert providers() >= SUPPORTED
-    assert {row.prefix for row in PROVIDERS if row.is_signed} <= {split_model_id(model)[0] for model in FAMILIES}
-    assert len(PROVIDER_BY_NAME) == sum(bool(row.name) for row in PROVIDERS) == 21
-    assert [provider.name for provider in PROVIDER_BY_NAME.values() if provider.needs_address] == ["azure"]
 
 
 def audit_of(model: str) -> AuditConfig:
@@ -174,6 +175,10 @@ def test_a_provider_that_is_not_known_to_be_guarded_is_refused(model: str, messa
         require_trust(audit_of(model))
 
 
+def test_names_are_unique_and_the_table_has_each_provider_of_the_docs() -> None:
+    assert len(PROVIDER_BY_NAME) == sum(bool(row.name) for row in PROVIDERS) == 21
+
+
 @pytest.mark.parametrize("provider", PROVIDER_BY_NAME.values(), ids=lambda provider: provider.name)
 def test_each_provider_makes_a_valid_and_supported_model(provider: Provider) -> None:
     assert unsupported_reason(provider) is None
@@ -195,6 +200,10 @@ def test_a_provider_takes_a_key_or_signs_or_is_a_server_of_the_users_own(provide
     assert (provider.key_variable is not None) + provider.is_signed + provider.is_local == 1
     assert provider.key_variable is None or re.fullmatch(r"[A-Z_]+", provider.key_variable)
     assert bool(provider.notes) == (provider.is_signed or provider.api_base is not None)
+
+
+def test_only_azure_needs_an_address_of_the_users_own() -> None:
+    assert [provider.name for provider in PROVIDER_BY_NAME.values() if provider.needs_address] == ["azure"]
 
 
 def test_only_the_table_names_providers() -> None:

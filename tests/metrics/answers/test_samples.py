@@ -42,12 +42,15 @@ COUNTRY, TOPIC = np.repeat(np.arange(6), 6), np.tile(np.arange(6), 6)
 NAN = float("nan")
 
 
-def test_the_variance_of_counts_is_that_of_the_answers_and_unbiased_over_both_orders() -> None:
+def test_the_variance_of_counts_is_that_of_the_answers_on_the_unit_scale() -> None:
     answers = np.array([0, 0, 1, 4, 4, 4])
     counts = np.bincount(answers, minlength=5)
     assert share_variance(counts, [0, 1, 2, 3, 4], 6) == pytest.approx(np.var(answers / 4, ddof=1))
     assert share_variance(counts, [0, 1, 2, 3, 4]) == pytest.approx(np.var(answers / 4))
     assert np.isnan(share_variance([1, 0], [0, 1], 1))
+
+
+def test_the_variance_over_both_orders_is_unbiased() -> None:
     rng = np.random.default_rng(0)
     up, down = rng.dirichlet(np.ones(10), 2)
     expected = share_variance((up + down) / 2, POINTS)
@@ -60,10 +63,13 @@ def test_equal_answers_and_their_probability_among_people() -> None:
     assert equal_answers_probability([0.5, 0.5], 10) == pytest.approx(2 * 0.5**10)
 
 
-def test_entropies_are_scipys_in_bits_and_the_rarefied_one_the_mean_over_samples_of_its_size() -> None:
+def test_entropies_are_scipys_in_bits() -> None:
     p = np.random.default_rng(1).dirichlet(np.ones(6), 5)
     assert answer_entropy(p) == pytest.approx(stats.entropy(p, base=2, axis=1))
     assert answer_entropy([0, 3, 0]) == 0
+
+
+def test_the_rarefied_entropy_is_the_mean_over_all_samples_of_this_size() -> None:
     p, m = np.array([0.5, 0.3, 0.2]), 4
     samples = list(product(range(3), repeat=m))
     entropies = answer_entropy([np.bincount(sample, minlength=3) for sample in samples])
@@ -84,14 +90,20 @@ def test_the_variance_ratio_is_one_of_sums_and_a_model_without_variance_has_no_i
     assert (collapsed.value, collapsed.ci_low, collapsed.reason) == (0, None, BOUNDARY_REASON)
 
 
-def test_ends_become_the_ends_of_the_scale_wherever_it_lies_and_what_has_no_range_has_no_score() -> None:
+def test_ends_become_the_ends_of_the_scale_and_order_and_r_stay() -> None:
     scaled = min_max_scale(np.array([-3.0, np.nan, 1.0, -1.0])).tolist()
     assert (scaled[0], scaled[2]) == (-1.0, 1.0)
     assert scaled == pytest.approx([-1.0, np.nan, 1.0, 0.0], nan_ok=True)
+
+
+@pytest.mark.parametrize("raw", [[], [1.0], [2.0, 2.0, np.nan], [np.nan, np.nan]])
+def test_what_has_no_range_has_no_score(raw: list[float]) -> None:
+    assert np.isnan(min_max_scale(raw)).all()
+
+
+def test_it_does_not_matter_where_the_scale_lies() -> None:
     raw = np.random.default_rng(0).normal(size=50)
     assert min_max_scale(7 * raw - 3) == pytest.approx(min_max_scale(raw))
-    for equal in ([], [1.0], [2.0, 2.0, np.nan], [np.nan, np.nan]):
-        assert np.isnan(min_max_scale(equal)).all()
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 9), st.floats(-2, 2))
@@ -102,19 +114,11 @@ def test_is_the_mean_over_scipys_cosines(seed: int, k: int, shift: float) -> Non
     assert self_consistency(rows[::-1]) == pytest.approx(want, abs=1e-12)
 
 
-def test_sample_consistency_by_hand_and_of_many_at_once() -> None:
+def test_sample_consistency_by_hand() -> None:
     # Cosines of (1, 0), (3, 4), (0, 2): 3/5, 0, 4/5.
     assert self_consistency([[1, 0], [3, 4], [0, 2]]) == pytest.approx(7 / 15, abs=1e-15)
     assert self_consistency(np.eye(4)) == pytest.approx(0, abs=1e-15)
     assert self_consistency([[1, 0], [-2, 0]]) == -1
-    rows = np.random.default_rng(1).normal(0.3, 1, (23, 5, 7)).astype(np.float32)
-    rows[3, 1] = np.nan
-    rows[4, :4] = 0
-    rows[5, 1:, 2] = np.nan
-    want = [self_consistency(group[~np.isnan(group).any(axis=1)]) for group in rows]
-    np.testing.assert_allclose(self_consistencies(rows, block=4), want, atol=1e-12)
-    assert math.isnan(want[4])
-    assert self_consistencies(np.empty((0, 5, 7))).shape == (0,)
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=8), st.integers(2, 9))
@@ -125,11 +129,25 @@ def test_equal_samples_score_one(row: list[float], k: int) -> None:
         assert value == pytest.approx(1, abs=1e-12)
 
 
-def test_the_length_of_vectors_does_not_matter_and_fewer_than_two_have_no_score() -> None:
-    for scale in (1e-200, 1e200):
-        assert self_consistency(np.array([[1, 0], [3, 4]]) * scale) == pytest.approx(0.6, abs=1e-15)
-    for rows in (np.empty((0, 3)), np.ones((1, 3)), np.array([[1, 2], [0, 0]]), np.array([[1, 2], [NAN, 2]])):
-        assert math.isnan(self_consistency(rows))
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_the_length_of_vectors_does_not_matter(scale: float) -> None:
+    assert self_consistency(np.array([[1, 0], [3, 4]]) * scale) == pytest.approx(0.6, abs=1e-15)
+
+
+@pytest.mark.parametrize("rows", [np.empty((0, 3)), np.ones((1, 3)), [[1, 2], [0, 0]], [[1, 2], [NAN, 2]]])
+def test_fewer_than_two_samples_have_no_score(rows: object) -> None:
+    assert math.isnan(self_consistency(rows))  # type: ignore[arg-type]
+
+
+def test_many_at_once_equal_one_at_a_time() -> None:
+    rows = np.random.default_rng(1).normal(0.3, 1, (23, 5, 7)).astype(np.float32)
+    rows[3, 1] = np.nan
+    rows[4, :4] = 0
+    rows[5, 1:, 2] = np.nan
+    want = [self_consistency(group[~np.isnan(group).any(axis=1)]) for group in rows]
+    np.testing.assert_allclose(self_consistencies(rows, block=4), want, atol=1e-12)
+    assert math.isnan(want[4])
+    assert self_consistencies(np.empty((0, 5, 7))).shape == (0,)
 
 
 @pytest.mark.parametrize(

@@ -67,15 +67,18 @@ def test_identical_answers_score_one(row: list[float], n: int, variant: Variant)
         assert semantic_graph_entropy([row] * n, variant) == pytest.approx(1.0, abs=1e-9)
 
 
-def test_two_equal_answers_and_an_orthogonal_one_by_hand_and_orthogonal_ones_score_zero() -> None:
+@pytest.mark.parametrize("n", [2, 3, 5, 8])
+def test_orthogonal_answers_score_zero(n: int) -> None:
+    assert semantic_graph_entropy(np.eye(n)) == 0.0
+    assert semantic_graph_entropy(np.eye(n), "sge") == pytest.approx(0.0, abs=1e-12)
+
+
+def test_a_worked_case() -> None:
     # Two equal answers and an orthogonal one: s = 1, 0, 0; f = 1, 1, 0; p = 1/2, 1/2, 0; H = log 2; mean 1/3.
     rows = [[1, 0], [1, 0], [0, 1]]
     assert semantic_graph_entropy(rows) == pytest.approx(math.log(2) / math.log(3) / 3)
     # d = 0, 1, 1; f = 1, 1, 2; p = 1/4, 1/4, 1/2; H = 3/2 log 2; mean 2/3.
     assert semantic_graph_entropy(rows, "sge") == pytest.approx(1 - math.log(2) / math.log(3))
-    for n in (2, 3, 5, 8):
-        assert semantic_graph_entropy(np.eye(n)) == 0.0
-        assert semantic_graph_entropy(np.eye(n), "sge") == pytest.approx(0.0, abs=1e-12)
 
 
 @pytest.mark.parametrize(("has_diagonal", "printed", "with_minus"), [(True, 2.25, -0.25), (False, 2.0, 0.0)])
@@ -115,15 +118,14 @@ def test_equals_the_released_program_of_sage(seed: int, n: int) -> None:
     assert semantic_graph_entropy(rows) == pytest.approx(expected, abs=1e-12)
 
 
-def test_scores_of_opposite_mixed_and_tiny_answers_lie_where_they_belong() -> None:
+def test_opposite_answers_score_below_zero() -> None:
     assert semantic_graph_entropy([[1, 0], [-1, 0]]) == -1.0
+
+
+def test_large_powers_do_not_underflow() -> None:
     rows = np.eye(3) + 1e-40
     assert 0 <= semantic_graph_entropy(rows, alpha=50.0) < 1e-30
     assert entropy_of_similarities([[1, 1e-9], [1e-9, 1]]) == pytest.approx(1e-9)
-    rots, answers = np.random.default_rng(2).normal(1, 1, (2, 5, 9))
-    mixed = 0.2 * cosine_similarities(rots) + 0.8 * cosine_similarities(answers)
-    ends = sorted(semantic_graph_entropy(rows) for rows in (rots, answers))
-    assert ends[0] < entropy_of_similarities(mixed) < ends[1]
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -141,6 +143,13 @@ def test_many_at_once_equal_one_at_a_time(variant: Variant) -> None:
     np.testing.assert_allclose(semantic_graph_entropies(rows, variant, block=4), one_by_one, atol=1e-12)
     assert math.isnan(one_by_one[4])
     assert semantic_graph_entropies(np.empty((0, 5, 7))).shape == (0,)
+
+
+def test_a_mix_of_two_kinds_lies_between_them() -> None:
+    rots, answers = np.random.default_rng(2).normal(1, 1, (2, 5, 9))
+    mixed = 0.2 * cosine_similarities(rots) + 0.8 * cosine_similarities(answers)
+    ends = sorted(semantic_graph_entropy(rows) for rows in (rots, answers))
+    assert ends[0] < entropy_of_similarities(mixed) < ends[1]
 
 
 @pytest.mark.parametrize(
@@ -165,12 +174,15 @@ def test_ten_thousand_questions_are_scored_as_each_alone() -> None:
     np.testing.assert_allclose(values[::1000], [semantic_graph_entropy(row) for row in rows[::1000]], atol=1e-6)
 
 
-def test_null_is_far_below_the_score_and_never_puts_two_answers_of_one_question_together() -> None:
+def test_null_is_far_below_the_score_of_answers_that_belong_together() -> None:
     rng = np.random.default_rng(3)
     rows = rng.normal(0, 1, (60, 1, 16)) + rng.normal(0, 0.2, (60, 5, 16))
     null = shuffled_null(rows, seed=5)
     assert null == shuffled_null(rows, seed=5)
     assert known(null.low) <= known(null.mean) <= known(null.high) < 0.2 < 0.9 < semantic_graph_entropies(rows).mean()
+
+
+def test_null_never_puts_two_answers_of_one_question_together() -> None:
     # Each question has a direction of its own, so that any two answers of one question would show.
     rows = np.repeat(np.eye(6)[:, None, :], 5, axis=1)
     assert shuffled_null(rows, seed=1).high == 0.0
@@ -227,7 +239,7 @@ def test_null_of_too_few_questions_or_of_one_answer_a_question_says_why_it_is_mi
         assert (null.mean, null.low, null.high, null.reason) == (None, None, None, reason)
 
 
-def test_consistency_is_the_mean_over_pairs_in_order_without_failed_judgements() -> None:
+def test_failed_judgements_stay_out_of_the_consistency_score() -> None:
     decisions = [True, 1, False, None, math.nan]
     assert consistency_score(decisions) == pytest.approx(2 / 3)
     result = consistency_of(decisions)
@@ -235,6 +247,9 @@ def test_consistency_is_the_mean_over_pairs_in_order_without_failed_judgements()
     assert math.isnan(consistency_score([None, math.nan]))
     with pytest.raises(ValueError, match=r"0\.5"):
         consistency_score([0.5])
+
+
+def test_pairwise_consistency_is_the_mean_over_pairs_in_order() -> None:
     asked: list[tuple[str, str]] = []
 
     def same_start(left: str, right: str) -> float:
@@ -262,12 +277,15 @@ def test_edit_distance_is_symmetric_and_zero_only_for_copies(a: str, b: str) -> 
     assert (edit_distance(a, b) == 0) is (a == b)
 
 
-def test_divergence_is_the_papers_and_more_of_it_never_scores_less() -> None:
+def test_divergence_is_the_papers() -> None:
     # gamma = 0.35: -1 for a copy, 0 at gamma / (gamma + 1), gamma from gamma on.
     assert lexical_divergence(0.0) == -1
     assert lexical_divergence(MAX_COUNTED_DISTANCE / (MAX_COUNTED_DISTANCE + 1)) == pytest.approx(0)
     assert lexical_divergence(MAX_COUNTED_DISTANCE) == pytest.approx(MAX_COUNTED_DISTANCE)
     assert lexical_divergence(0.9) == MAX_COUNTED_DISTANCE
+
+
+def test_more_divergence_of_paraphrases_never_scores_less() -> None:
     scores = [parascore(0.9, d / 100) for d in range(101)]
     assert scores == sorted(scores)
     assert scores[0] == pytest.approx(0.9 - DIVERGENCE_WEIGHT)

@@ -62,7 +62,7 @@ def test_scores_are_arranged_by_model_cell_and_run() -> None:
     np.testing.assert_array_equal(table.truth, [0.2, -0.2])
 
 
-def test_all_intervals_hold_together_and_contain_the_interval_of_one() -> None:
+def test_an_interval_is_at_most_as_wide_as_the_jackknife_of_one_figure() -> None:
     table = draw()
     values = table.errors(0, "bias")[:, 0]
     values = np.where(np.isnan(values), 0.1, values)
@@ -74,6 +74,28 @@ def test_all_intervals_hold_together_and_contain_the_interval_of_one() -> None:
     for new, old in ((estimate, usual), (gap, usual_gap)):
         assert new.value == pytest.approx(old.value)
         assert 0.7 < (known(new.interval).std_error or 0) / (known(old.interval).std_error or 1) <= 1.02
+
+
+def test_over_zones_the_variances_add_up() -> None:
+    table = draw()
+    zones = UnitLabels(np.array([f"zone {hash_index % 6}" for hash_index in range(len(table.truth))]), "zone")
+    values = np.random.default_rng(0).normal(size=len(table.truth))
+    estimate = estimate_contrast(values, zones, table.topics)
+    usual = crossed_jackknife(BIAS, values, np.zeros_like(values), zones, table.topics)
+    assert (estimate.ci_low, estimate.ci_high) == pytest.approx((usual.ci_low, usual.ci_high), rel=0.02)
+
+
+def test_few_units_and_equal_values_have_no_interval() -> None:
+    table = draw()
+    first = table.countries < "country 10"
+    few = estimate_contrast(np.ones(first.sum()), table.units[first], table.topics[first])
+    equal = estimate_contrast(np.ones(len(table.truth)), table.units, table.topics)
+    assert "5 countries" in (few.reason or "")
+    assert "uncertainty" in (equal.reason or "")
+
+
+def test_all_intervals_hold_together_and_contain_the_interval_of_one() -> None:
+    table = draw()
     rows = compare_all_levels(table, "mae", ["wording"])
     assert len(rows) == 3 * 7
     single = compare_levels(table, 0, "mae", DIRECTION)
@@ -82,18 +104,14 @@ def test_all_intervals_hold_together_and_contain_the_interval_of_one() -> None:
     assert joint.adjusted_p_value == pytest.approx((single.p_value or 0) * 21, rel=0.5)
 
 
-def test_over_zones_the_variances_add_up_and_few_units_or_equal_values_have_no_interval() -> None:
+def test_a_gap_is_between_the_regions_with_the_largest_one() -> None:
     table = draw()
-    zones = UnitLabels(np.array([f"zone {hash_index % 6}" for hash_index in range(len(table.truth))]), "zone")
-    values = np.random.default_rng(0).normal(size=len(table.truth))
-    estimate = estimate_contrast(values, zones, table.topics)
-    usual = crossed_jackknife(BIAS, values, np.zeros_like(values), zones, table.topics)
-    assert (estimate.ci_low, estimate.ci_high) == pytest.approx((usual.ci_low, usual.ci_high), rel=0.02)
-    first = table.countries < "country 10"
-    few = estimate_contrast(np.ones(first.sum()), table.units[first], table.topics[first])
-    equal = estimate_contrast(np.ones(len(table.truth)), table.units, table.topics)
-    assert "5 countries" in (few.reason or "")
-    assert "uncertainty" in (equal.reason or "")
+    regions = {f"country {i}": "south" if i >= 6 else "north" for i in range(12)}
+    gap = RegionGap(table, 0, "bias", regions)
+    assert (gap.high, gap.low) == ("south", "north")
+    assert gap.compare_levels(DIRECTION).value == pytest.approx(0.08, abs=0.08)
+    one_region = RegionGap(table, 0, "bias", dict.fromkeys(regions, "world"))
+    assert "fewer than two regions" in (one_region.compare_levels(DIRECTION).reason or "")
 
 
 def test_the_variance_of_wordings_widens_the_average() -> None:
@@ -104,7 +122,7 @@ def test_the_variance_of_wordings_widens_the_average() -> None:
     assert widened.resampled == ("country", "topic", "wording")
 
 
-def test_correlations_are_compared_over_common_cells_and_cells_that_change_most_are_listed_once() -> None:
+def test_correlations_are_compared_over_cells_that_both_levels_were_asked() -> None:
     table = draw()
     scores = table.scores.copy()
     is_second = np.array([run.levels["direction"] == "1" for run in table.runs])
@@ -112,12 +130,6 @@ def test_correlations_are_compared_over_common_cells_and_cells_that_change_most_
     estimate = compare_level_correlations(replace(table, scores=scores), 0, CONCORDANCE, DIRECTION)
     assert estimate.n <= 90
     assert (estimate.value or 0) < 0  # the second level shifts scores away from people's
-    asked = np.nonzero(~np.isnan(scores[1, 7]))[0]
-    scores[0, 7, asked[0]], scores[1, 7, asked[0]], scores[1, 7, asked[1]] = -3.0, -5.0, 5.0
-    first, second = find_changed_cells(replace(table, scores=scores), 2)
-    expected = ("model 1", str(table.countries[7]), str(table.topics[7]), int(asked[0]), int(asked[1]), -5.0, 5.0)
-    assert tuple(first) == expected
-    assert (second.country, second.topic) != (first.country, first.topic)
 
 
 def test_a_ranking_changes_only_where_the_difference_changes_its_sign() -> None:
@@ -155,7 +167,18 @@ def test_the_count_of_designs_stands_with_what_sampling_alone_would_give() -> No
     assert (known(better).better, round(known(better).expected)) == (16, 16)
 
 
-def test_mae_by_level_and_the_largest_gap_are_those_of_plain_means() -> None:
+def test_cells_that_change_most_are_listed_once_with_their_runs() -> None:
+    table = draw()
+    scores = table.scores.copy()
+    asked = np.nonzero(~np.isnan(scores[1, 7]))[0]
+    scores[0, 7, asked[0]], scores[1, 7, asked[0]], scores[1, 7, asked[1]] = -3.0, -5.0, 5.0
+    first, second = find_changed_cells(replace(table, scores=scores), 2)
+    expected = ("model 1", str(table.countries[7]), str(table.topics[7]), int(asked[0]), int(asked[1]), -5.0, 5.0)
+    assert tuple(first) == expected
+    assert (second.country, second.topic) != (first.country, first.topic)
+
+
+def test_mae_by_level_is_the_difference_of_plain_means_in_a_full_table() -> None:
     table = draw()
     scores = np.random.default_rng(1).normal(size=table.scores.shape)
     full = replace(table, scores=scores)
@@ -163,9 +186,3 @@ def test_mae_by_level_and_the_largest_gap_are_those_of_plain_means() -> None:
     maes = [MAE.value(MAE.moments(scores[0][:, side].ravel(), np.repeat(full.truth, 8)).sum(axis=0)[None])[0]
             for side in (is_second, ~is_second)]  # fmt: skip
     assert compare_levels(full, 0, "mae", DIRECTION).value == pytest.approx(maes[0] - maes[1])
-    regions = {f"country {i}": "south" if i >= 6 else "north" for i in range(12)}
-    gap = RegionGap(table, 0, "bias", regions)
-    assert (gap.high, gap.low) == ("south", "north")
-    assert gap.compare_levels(DIRECTION).value == pytest.approx(0.08, abs=0.08)
-    one_region = RegionGap(table, 0, "bias", dict.fromkeys(regions, "world"))
-    assert "fewer than two regions" in (one_region.compare_levels(DIRECTION).reason or "")

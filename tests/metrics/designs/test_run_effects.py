@@ -59,11 +59,14 @@ def test_the_influence_of_a_country_is_what_leaving_it_out_changes() -> None:
         np.testing.assert_allclose(means.by_cell[is_in].mean(axis=0), refitted.means, atol=0.004)
 
 
-def test_runs_that_no_cell_connects_are_not_compared_and_one_without_a_value_has_none() -> None:
+def test_runs_that_no_cell_connects_are_not_compared() -> None:
     values = np.full((6, 4), np.nan)
     values[:3, :2], values[3:, 2:] = 1.0, 2.0
     assert fit_run_means(values) is None
     assert fit_run_means(np.full((3, 4), np.nan)) is None
+
+
+def test_a_run_without_any_value_has_none() -> None:
     values = np.arange(12.0).reshape(3, 4)
     values[:, 2] = np.nan
     means = known(fit_run_means(values))
@@ -71,7 +74,7 @@ def test_runs_that_no_cell_connects_are_not_compared_and_one_without_a_value_has
     np.testing.assert_allclose(means.means, [4.0, 5.0, 0.0, 7.0])
 
 
-def test_a_pair_of_factors_is_in_no_difference_and_levels_that_are_not_separated_have_none() -> None:
+def test_a_pair_of_factors_is_in_no_difference_between_levels() -> None:
     signs = FACTOR_LEVELS - 0.5
     runs = 0.2 * FACTOR_LEVELS[:, 0] + 2 * signs[:, 0] * signs[:, 1] - 3 * signs[:, 1] * signs[:, 3]
     everything = np.ones(8, dtype=bool)
@@ -79,6 +82,9 @@ def test_a_pair_of_factors_is_in_no_difference_and_levels_that_are_not_separated
     np.testing.assert_allclose(
         [weights @ runs for weights in differences if weights is not None], [0.2, 0, 0, 0], atol=1e-9
     )
+
+
+def test_levels_that_the_runs_do_not_separate_have_no_difference() -> None:
     two_runs = np.array([True, *[False] * 6, True])  # all four factors change at once
     assert BY_LEVEL.difference("factor 0", "0", "1", two_runs) is None
 

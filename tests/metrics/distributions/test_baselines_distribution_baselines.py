@@ -36,7 +36,7 @@ POINTS = [0, 1, 2]
 REGIONS = np.array(["east"] * 4 + ["west"] * 2)
 
 
-def test_hand_computed_guesses_and_none_without_anything_to_guess_from() -> None:
+def test_hand_computed_guesses() -> None:
     assert uniform_baseline(CELLS).shares == pytest.approx(np.full((6, 3), 1 / 3))
     assert (uniform_baseline(CELLS).cut_variances == 0).all()
     assert country_baseline(CELLS).shares[0] == pytest.approx(SHARES[1])
@@ -45,6 +45,9 @@ def test_hand_computed_guesses_and_none_without_anything_to_guess_from() -> None
     assert world.cut_variances[0] == pytest.approx((CELLS.cut_variances[2] + CELLS.cut_variances[4]) / 4)
     assert region_baseline(CELLS, REGIONS).shares[0] == pytest.approx(SHARES[2])
     assert nearest_country_baseline(CELLS, POINTS).shares[0] == pytest.approx(SHARES[2])
+
+
+def test_without_anything_to_guess_from_there_is_no_guess() -> None:
     assert np.isnan(region_baseline(CELLS, REGIONS).shares[4]).all()
     single_country = CellShares(SHARES[:2], CELLS.cut_variances[:2], COUNTRIES[:2], TOPICS[:2])
     for guess in (world_baseline(single_country), nearest_country_baseline(single_country, POINTS)):

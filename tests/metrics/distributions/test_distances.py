@@ -26,13 +26,16 @@ from tests.support.known import known
 POINTS = np.linspace(-1, 1, 10)
 
 
-def test_hand_computed_cumulative_distances_and_variances() -> None:
+def test_hand_computed_cumulative_distances() -> None:
     assert squared_distance([1, 0, 0], [0, 0, 1], [0, 1, 2], 0.0) == pytest.approx(1)
     assert squared_distance([1, 0, 0], [0.5, 0.5, 0], [0, 1, 4], 0.0) == pytest.approx(0.25 / 4)
     assert cut_variance([0.5, 0.25, 0.25], 5) == pytest.approx([0.25 / 4, 0.1875 / 4])
     shares, variances = mean_of_orders([2, 2], [4, 0])
     assert shares == pytest.approx([0.75, 0.25])
     assert variances == pytest.approx([0.25 / 3 / 4])
+
+
+def test_the_variance_of_one_answer_is_unknown_and_that_of_stated_shares_0() -> None:
     assert np.isnan(cut_variance([1, 0], 1)).all()
     assert cut_variance([0.4, 0.6], np.inf) == pytest.approx([0])
 
@@ -92,12 +95,15 @@ def test_the_shift_of_samples_is_unbiased_and_their_distance_has_a_floor() -> No
     assert effect.floor.mean() == pytest.approx(effect.distance.mean(), rel=0.03)
 
 
-def test_jensen_shannon_is_scipys_in_bits_and_total_variation_the_share_that_has_to_move() -> None:
+def test_jensen_shannon_is_scipys_in_bits() -> None:
     p, q = np.random.default_rng(0).dirichlet(np.full(5, 0.4), (2, 40))
     p[0], q[0] = [1, 0, 0, 0, 0], [0, 0.5, 0.5, 0, 0]
     assert jensen_shannon(p, q) == pytest.approx(jensenshannon(p, q, base=2, axis=1))
     assert jensen_shannon(p, q)[0] == 1
     assert jensen_shannon(p, p) == pytest.approx(np.zeros(40))
+
+
+def test_total_variation_is_the_share_that_has_to_move() -> None:
     assert total_variation([0.5, 0.3, 0.2], [0.2, 0.3, 0.5]) == pytest.approx(0.3)
     assert total_variation([4, 0], [0, 9]) == 1
     assert np.isnan(total_variation([np.nan, 1], [1, 0]))
@@ -113,11 +119,14 @@ def test_it_is_scipys_distance_as_a_share_of_the_scale() -> None:
         assert float(wasserstein(p, q, points)) == pytest.approx(expected, abs=1e-12)
 
 
-def test_the_distance_is_symmetric_at_least_the_difference_of_means_and_largest_at_opposite_ends() -> None:
+def test_its_ends_are_equal_shares_and_opposite_ends() -> None:
     first, last = np.eye(10)[0], np.eye(10)[-1]
     assert float(wasserstein(first, first, POINTS)) == 0
     assert float(wasserstein(first, last, POINTS)) == pytest.approx(1)
     assert float(wasserstein([1, 0, 0], [0, 1, 0], [0, 1, 4])) == pytest.approx(0.25)
+
+
+def test_it_is_symmetric_and_at_least_the_difference_of_the_means() -> None:
     p, q = np.random.default_rng(1).dirichlet(np.ones(10), (2, 200))
     distances = wasserstein(p, q, POINTS)
     assert distances == pytest.approx(wasserstein(q, p, POINTS))
@@ -157,17 +166,10 @@ def test_the_floor_is_the_mean_distance_of_two_samples(n: int, m: float) -> None
     assert float(sampling_floor(p, POINTS, n, m)) == pytest.approx(simulated, abs=0.001)
 
 
-def test_exact_shares_have_no_floor_and_the_mean_floor_leaves_out_missing_cells() -> None:
+def test_exact_shares_have_no_floor_and_a_size_below_1_is_refused() -> None:
     assert float(sampling_floor([0.5, 0.5], [0, 1], np.inf)) == 0
     with pytest.raises(ValueError, match="at least 1"):
         sampling_floor([0.5, 0.5], [0, 1], 0)
-    p = np.array([[0.5, 0.5], [np.nan, 0.5], [0.2, 0.8]])
-    floor = mean_sampling_floor(p, [0, 1], [50, 50, 100], 10, ["A", "A", "B"])
-    assert floor.n == 2
-    assert floor.generalizes_to == "other samples of the same cells"
-    assert mean_sampling_floor(p[1:2], [0, 1], 50, 10, ["A"]).reason == "no cell has shares"
-    with pytest.raises(ValueError, match="countries must have the shape"):
-        mean_sampling_floor(p, [0, 1], 50, 10, ["A"])
 
 
 def draw_correlated_mean(rng: np.random.Generator, p: np.ndarray, n: int, correlation: float) -> float:
@@ -188,3 +190,13 @@ def test_the_band_of_the_mean_floor_is_that_of_respondents_who_answer_all_topics
     assert known(floor.ci_high) - known(floor.ci_low) == pytest.approx(high - low, rel=0.2)
     independent = mean_sampling_floor(p, POINTS, 300, np.inf, [*range(19)], item_correlation=0)
     assert known(floor.ci_high) - known(floor.ci_low) > 1.1 * (known(independent.ci_high) - known(independent.ci_low))
+
+
+def test_the_mean_floor_of_samples_leaves_out_missing_cells() -> None:
+    p = np.array([[0.5, 0.5], [np.nan, 0.5], [0.2, 0.8]])
+    floor = mean_sampling_floor(p, [0, 1], [50, 50, 100], 10, ["A", "A", "B"])
+    assert floor.n == 2
+    assert floor.generalizes_to == "other samples of the same cells"
+    assert mean_sampling_floor(p[1:2], [0, 1], 50, 10, ["A"]).reason == "no cell has shares"
+    with pytest.raises(ValueError, match="countries must have the shape"):
+        mean_sampling_floor(p, [0, 1], 50, 10, ["A"])

@@ -48,23 +48,30 @@ def test_pydantic_refuses_what_the_class_refuses_and_unknown_keys(fields: dict[s
         TypeAdapter(Estimate).validate_python(fields)
 
 
-def test_an_estimate_survives_json_with_the_figures_of_the_type_of_its_field() -> None:
+def test_an_estimate_survives_json() -> None:
     adapter = TypeAdapter(Estimate)
     estimate = Estimate(0.5, 25, 0.31, 0.68)
     assert adapter.validate_json(adapter.dump_json(estimate)) == estimate
+
+
+def test_json_has_the_figures_of_the_type_of_the_field() -> None:
     tested = Tested(0.5, 3, 0.1, 0.9, resampled=("item",), p_value=0.04)
     [stored] = TypeAdapter(list[Estimate]).dump_python([tested], mode="json")
     assert "p_value" not in stored
     assert TypeAdapter(Tested).dump_python(tested, mode="json")["p_value"] == 0.04
 
 
-def test_the_level_is_95_percent_and_bonferroni_divides_the_error_rate() -> None:
+def test_the_level_is_95_percent_without_rounding_errors() -> None:
     assert (LOWER_QUANTILE, CONFIDENCE_LEVEL, UPPER_QUANTILE) == (0.025, 0.95, 0.975)
+
+
+def test_the_normal_quantile_is_that_of_scipy() -> None:
     assert pytest.approx(ndtri(UPPER_QUANTILE), rel=1e-15) == NORMAL_QUANTILE
+
+
+def test_bonferroni_divides_the_error_rate() -> None:
     assert bonferroni_level(1) == CONFIDENCE_LEVEL
     assert bonferroni_level(10) == pytest.approx(0.995)
-    assert bound_p_value(0.5, 0.5, 0.5) == 0
-    assert bound_p_value(0.5, 0.5, 0.5, reference=0.5) == 1
 
 
 @pytest.mark.parametrize("df", [4, 5, 11, 1000])
@@ -76,6 +83,11 @@ def test_the_p_value_of_an_interval_is_never_below_that_of_its_test(df: int, mul
     assert p_value == pytest.approx(exact) if df == 4 or multiple == 1 else p_value > exact
 
 
+def test_an_interval_without_length_excludes_any_other_value() -> None:
+    assert bound_p_value(0.5, 0.5, 0.5) == 0
+    assert bound_p_value(0.5, 0.5, 0.5, reference=0.5) == 1
+
+
 def known(value: float, n: int) -> Estimate:
     return Estimate(value, n, reason="no interval")
 
@@ -83,15 +95,21 @@ def known(value: float, n: int) -> Estimate:
 NOTHING = Estimate(None, 0, reason="none")
 
 
-def test_counts_are_added_and_shares_pooled_over_all_cases() -> None:
+def test_counts_are_added() -> None:
     total = sum_counts([known(3, 48), known(5, 40)])
     assert (total.value, total.n, total.ci_low) == (8, 88, None)
     assert total.reason
+
+
+def test_a_pooled_share_is_that_in_all_cases() -> None:
     cases = [np.array([1, 0, 0, 1]), np.array([1, 1, 0, 1, 1, 1])]
     pooled = pool_shares([known(float(of_audit.mean()), len(of_audit)) for of_audit in cases])
     assert pooled.value == pytest.approx(np.concatenate(cases).mean())
     assert (pooled.n, pooled.ci_low) == (10, None)
     assert pooled.reason
+
+
+def test_an_audit_without_a_case_has_no_weight() -> None:
     assert pool_shares([known(0.25, 8), NOTHING]).value == 0.25
     assert pool_shares([known(0.25, 8), NOTHING]).n == 8
 
@@ -114,10 +132,13 @@ def test_a_proportion_is_scipys(part: int, total: int) -> None:
     assert share.n == total
 
 
-def test_nothing_to_count_is_no_number_and_what_is_no_share_is_refused() -> None:
+def test_nothing_to_count_is_no_number() -> None:
     share = proportion(0, 0)
     assert (share.value, share.ci_low, share.ci_high, share.n) == (None, None, None, 0)
     assert share.reason == "nothing to count"
-    for part, total in ((2, 1), (-1, 4), (0, -1)):
-        with pytest.raises(ValueError, match="between 0 and the whole"):
-            proportion(part, total)
+
+
+@pytest.mark.parametrize(("part", "total"), [(2, 1), (-1, 4), (0, -1)])
+def test_what_is_no_share_is_refused(part: int, total: int) -> None:
+    with pytest.raises(ValueError, match="between 0 and the whole"):
+        proportion(part, total)

@@ -81,10 +81,13 @@ def test_what_cannot_be_estimated_has_a_reason() -> None:
         averaged_share([1, 2], [2, 2], {"set": ["a"]}, "pooled")
 
 
-def test_an_item_has_the_cases_that_it_is_part_of_and_the_share_is_of_decided_ones() -> None:
+def test_an_item_has_the_cases_that_it_is_part_of() -> None:
     triples = np.array([[0, 1, 2], [1, 2, 3]])
     by_item = count_by_item(triples, np.array([1.0, 0.5]), 5)
     assert by_item.tolist() == [[1, 1], [1.5, 2], [1.5, 2], [0.5, 1], [0, 0]]
+
+
+def test_the_share_is_of_decided_cases() -> None:
     assert CaseCounts(3.0, 4, ties=6, lost=2).value == 0.75
     assert CaseCounts(0.0, 0, ties=6).value is None
 
@@ -134,13 +137,16 @@ def test_wordings_of_a_set_share_its_items() -> None:
     assert (three_sets.ci_high or 0) - (three_sets.ci_low or 0) < 0.75 * ((one.ci_high or 0) - (one.ci_low or 0))
 
 
-def test_a_share_without_spread_counts_pairs_without_a_common_item_and_few_items_say_so() -> None:
+def test_a_share_without_spread_counts_pairs_without_a_common_item() -> None:
     truth = (np.arange(9)[:, None] < np.arange(9)[None, :]).astype(float)
     interval = share_over_items([commutativity(truth)], ["a"], "pooled")
     assert interval.ci_low == pytest.approx(
         0.025 ** (1 / 4)
     )  # four pairs of nine items; Clopper and Pearson without a miss
     assert interval.ci_high == 1.0
+
+
+def test_too_few_items_say_so() -> None:
     truth = (np.arange(4)[:, None] < np.arange(4)[None, :]).astype(float)
     assert share_over_items([commutativity(truth)], ["a"], "pooled").reason == (
         "an interval needs at least 5 items, but there are 4 items"

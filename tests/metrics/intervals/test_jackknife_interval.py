@@ -53,12 +53,15 @@ def test_over_two_kinds_variances_add_up_less_half_of_that_of_cells() -> None:
     assert floored.std_error == pytest.approx(max(spread[:2]) ** 0.5)
 
 
-def test_variances_of_strata_add_up_and_are_combined_element_by_element() -> None:
+def test_strata_add_up_and_the_smallest_gives_the_degrees_of_freedom() -> None:
     a, b, t = X[:5], X[5:], np.random.default_rng(2).normal(size=20)
     interval = jackknife_interval(0.0, {"country": [a, b], "topic": t})
     spread = sum((len(v) - 1) / len(v) * ((v - v.mean()) ** 2).sum() for v in (a, b, t))
     assert interval.std_error == pytest.approx(spread**0.5)
     assert interval.df == 4
+
+
+def test_combined_variances_are_taken_element_by_element() -> None:
     country, topic, cell = np.array([[1.0, 4.0]]), np.array([[2.0, 1.0]]), np.array([[1.0, 8.0]])
     assert combine_variances([country, topic], cell).tolist() == [[2.5, 4.0]]
 
@@ -77,20 +80,26 @@ def test_what_has_no_interval_says_why(value: float, replicates: dict[str, objec
     assert reason in (estimate.reason or "")
 
 
-def test_an_estimate_names_its_units_and_enough_of_them_need_no_reason() -> None:
+def test_an_estimate_names_its_units_and_population() -> None:
     estimate = estimate_from_replicates(2.0, 12, {"country": X[:6] + 5, "topic": X[6:] + 5}, LOG)
     assert estimate.resampled == ("country", "topic")
     assert estimate.generalizes_to == "other countries and topics like these"
     assert known(estimate.ci_low) > 0
-    assert too_few_reason({"item": [5]}) is None
 
 
-def test_bounds_clip_the_ends_and_a_difference_by_rounding_only_has_no_interval() -> None:
+def test_bounds_clip_the_ends_and_a_correlation_stays_within_one() -> None:
     replicates = {"item": np.array([0.9, 0.99, 0.95, 0.6, 0.97, 0.8])}
     interval = jackknife_interval(0.93, replicates, bounds=(0.0, 1.0))
     assert interval.high == 1.0
     fisher = jackknife_interval(0.93, replicates, FISHER_Z)
     assert -1 < known(fisher.low) < known(fisher.high) < 1
+
+
+def test_enough_units_need_no_reason() -> None:
+    assert too_few_reason({"item": [5]}) is None
+
+
+def test_a_statistic_that_differs_from_0_by_rounding_only_has_no_interval() -> None:
     noise = np.random.default_rng(4).normal(size=12) * 1e-17
     for transform in (LOG, FISHER_Z):
         interval = jackknife_interval(2e-17, {"item": np.abs(noise)}, transform)
@@ -98,11 +107,9 @@ def test_bounds_clip_the_ends_and_a_difference_by_rounding_only_has_no_interval(
         assert "cannot be estimated" in (interval.reason or "")
 
 
-def test_sums_without_each_unit_follow_the_sorted_labels_for_several_figures_at_once() -> None:
+def test_sums_without_each_unit_follow_the_sorted_labels() -> None:
     moments = np.array([[1.0, 10.0], [2.0, 20.0], [4.0, 40.0]])
     assert leave_one_out_sums(moments, ["b", "a", "b"]).tolist() == [[5.0, 50.0], [2.0, 20.0]]
-    figures = recompute_without_units(lambda included: (float(included.sum()), 1.0), ["b", "a", "b"])
-    assert figures.tolist() == [[2.0, 1.0], [1.0, 1.0]]
 
 
 def test_a_statistic_of_sums_is_that_recomputed_without_each_unit() -> None:
@@ -120,6 +127,11 @@ def test_a_statistic_of_sums_is_that_recomputed_without_each_unit() -> None:
         recomputed = recompute_without_units(lambda included: float(values[included].mean()), labels)
         assert by_sums == pytest.approx(recomputed)
     assert len(replicates.units["country"]) == 7
+
+
+def test_several_figures_are_computed_at_once() -> None:
+    figures = recompute_without_units(lambda included: (float(included.sum()), 1.0), ["b", "a", "b"])
+    assert figures.tolist() == [[2.0, 1.0], [1.0, 1.0]]
 
 
 @pytest.mark.parametrize(

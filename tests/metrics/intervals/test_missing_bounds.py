@@ -36,10 +36,13 @@ def evaluate(statistic: Statistic, scores: Floats, truth: Floats) -> float:
     return float(statistic.value(statistic.moments(scores, truth).sum(axis=0)[None])[0])
 
 
-def test_ranges_written_out_hold_the_mean_whatever_the_lost_samples_are() -> None:
+def test_ranges_written_out() -> None:
     ranges = planned_score_ranges([0.5, 0.5, NAN, 0.2, NAN], [4, 2, 0, 3, 0], [4, 5, 5, 2, 0])
     assert ranges.low == pytest.approx([0.5, (1.0 - 3) / 5, -1, 0.2, NAN], nan_ok=True)
     assert ranges.high == pytest.approx([0.5, (1.0 + 3) / 5, 1, 0.2, NAN], nan_ok=True)
+
+
+def test_ranges_hold_the_mean_whatever_the_lost_samples_are() -> None:
     rng = np.random.default_rng(0)
     for _ in range(200):
         samples = rng.uniform(-1, 1, (2, 4))  # two languages with four planned samples each
@@ -241,11 +244,14 @@ def test_no_scores_within_the_ranges_of_a_larger_table_have_a_more_extreme_r() -
         assert pearsonr(changed, truth)[0] >= smallest - 1e-6
 
 
-def test_extremes_are_the_scores_without_a_loss_and_missing_if_all_could_be_equal() -> None:
+def test_without_a_loss_both_are_the_scores() -> None:
     scores, truth = np.array([0.1, 0.5, -0.2, 0.9]), np.array([0.0, 0.4, 0.1, 0.7])
     extreme = known(extreme_correlation_scores(scores, scores, truth))
     assert extreme.lowest == pytest.approx(scores)
     assert extreme.highest == pytest.approx(scores)
+
+
+def test_scores_that_could_all_be_equal_have_no_extremes() -> None:
     truth = np.array([0.0, 0.4, 0.1])
     assert extreme_correlation_scores([-1, 0.2, -1], [1, 0.2, 1], truth) is None
     assert extreme_correlation_scores([-1, 0.2, 0.3], [1, 0.2, 0.3], [0.5, 0.5, 0.5]) is None
@@ -267,14 +273,16 @@ def bound(
     return JackknifeInterval(None, None, centre, std_error, df, ends_at=compute_ends)
 
 
-def test_the_interval_is_two_sided_without_a_loss_and_one_sided_far_apart() -> None:
+def test_without_a_loss_it_is_the_two_sided_interval() -> None:
     quantile = t.ppf(0.975, DF)
     assert imbens_manski_interval(bound(0.3), bound(0.3)) == pytest.approx((0.3 - quantile, 0.3 + quantile))
+
+
+def test_far_apart_bounds_have_one_sided_ends() -> None:
     ends = imbens_manski_interval(bound(0.0, 0.1), bound(50.0, 0.2))
     assert ends == pytest.approx((-0.1 * t.ppf(0.95, DF), 50 + 0.2 * t.ppf(0.95, DF)))
     exact = imbens_manski_interval(bound(-np.inf, 0.0), bound(0.5, 0.1))
     assert exact == pytest.approx((-np.inf, 0.5 + 0.1 * t.ppf(0.95, DF)))
-    assert imbens_manski_interval(bound(0.2), bound(0.1)) == pytest.approx((0.2 - quantile, 0.1 + quantile))
 
 
 @pytest.mark.parametrize("width", [0.1, 0.5, 1.0, 3.0])
@@ -285,11 +293,19 @@ def test_the_quantile_solves_the_equation_of_the_paper(width: float) -> None:
     assert ends[1] == pytest.approx(width + c)
 
 
-def test_ends_are_on_the_scale_of_the_statistic_and_none_without_an_error() -> None:
+def test_estimated_bounds_in_the_wrong_order_count_as_equal() -> None:
+    quantile = t.ppf(0.975, DF)
+    assert imbens_manski_interval(bound(0.2), bound(0.1)) == pytest.approx((0.2 - quantile, 0.1 + quantile))
+
+
+def test_ends_are_on_the_scale_of_the_statistic_and_at_other_levels() -> None:
     low, high = bound(0.5, 0.1, transform=FISHER_Z), bound(0.5, 0.1, transform=FISHER_Z)
     half_width = 0.1 * t.ppf(0.995, DF)
     ends = imbens_manski_interval(low, high, confidence_level=0.99)
     assert ends == pytest.approx((np.tanh(0.5 - half_width), np.tanh(0.5 + half_width)))
+
+
+def test_a_bound_without_an_error_gives_no_interval() -> None:
     assert imbens_manski_interval(bound(None, None), bound(1.0)) is None
     assert imbens_manski_interval(bound(1.0), bound(None, None)) is None
 

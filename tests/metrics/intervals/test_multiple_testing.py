@@ -35,13 +35,7 @@ def test_holm_is_statsmodels() -> None:
         assert holm(p) == pytest.approx(multipletests(p, method="holm")[1], abs=1e-15)
 
 
-def test_holm_counts_only_tests_by_their_weights() -> None:
-    # 0.01 * 3, 0.02 * 2, max(0.04, 0.03 * 1)
-    assert holm([0.02, NAN, 0.01, 0.03]) == pytest.approx([0.04, NAN, 0.03, 0.04], nan_ok=True)
-    assert holm([]).size == 0
-    assert np.isnan(holm([NAN])).all()
-    with pytest.raises(ValueError, match="p-values"):
-        holm([0.5, 1.2])
+def test_weights_give_a_test_a_larger_share_of_the_error() -> None:
     p = [0.03, 0.004, NAN, 0.5]
     assert holm(p, [1, 1, 1, 1]) == pytest.approx(holm(p), nan_ok=True)
     # 0.03 / 0.8 is before 0.004 / 0.1, as a share of the weight of 1 (that of the missing test counts nowhere)
@@ -51,11 +45,23 @@ def test_holm_counts_only_tests_by_their_weights() -> None:
             holm(p, weights)
 
 
-def test_benjamini_yekutieli_is_scipys_for_tests_only() -> None:
+def test_holm_counts_only_tests() -> None:
+    # 0.01 * 3, 0.02 * 2, max(0.04, 0.03 * 1)
+    assert holm([0.02, NAN, 0.01, 0.03]) == pytest.approx([0.04, NAN, 0.03, 0.04], nan_ok=True)
+    assert holm([]).size == 0
+    assert np.isnan(holm([NAN])).all()
+    with pytest.raises(ValueError, match="p-values"):
+        holm([0.5, 1.2])
+
+
+def test_benjamini_yekutieli_is_scipys() -> None:
     for seed in range(5):
         p = np.random.default_rng(seed).beta(0.5, 3, size=12)
         p[3] = p[4]
         assert benjamini_yekutieli(p) == pytest.approx(false_discovery_control(p, method="by"), abs=1e-15)
+
+
+def test_benjamini_yekutieli_counts_only_tests() -> None:
     # The sum 1 + 1/2 = 1.5: the smallest of 0.01 * 2 * 1.5 / 1 and 0.02 * 2 * 1.5 / 2, and the latter.
     assert benjamini_yekutieli([0.02, NAN, 0.01]) == pytest.approx([0.03, NAN, 0.03], nan_ok=True)
     assert benjamini_yekutieli([]).size == 0
@@ -84,7 +90,7 @@ def world(seed: int, groups: int, members: int, topics: int) -> tuple[Floats, Fl
     return truth, truth + effects(), countries, subjects, [f"g{i // members}" for i in range(n) for _ in range(topics)]
 
 
-def test_the_widest_gap_is_that_of_the_plain_figures_and_no_wider_for_what_groups_share() -> None:
+def test_the_widest_gap_is_the_largest_difference_of_the_plain_figures() -> None:
     truth, scores, countries, topics, groups = world(1, 4, 5, 6)
     labels = np.array(groups)
     errors = {g: float(np.abs(scores - truth)[labels == g].mean()) for g in sorted(set(groups))}
@@ -93,14 +99,6 @@ def test_the_widest_gap_is_that_of_the_plain_figures_and_no_wider_for_what_group
     assert gap.value == pytest.approx(max(errors.values()) - min(errors.values()), abs=1e-12)
     assert (gap.n, gap.resampled) == (60, ("country", "topic"))
     assert (gap.compared, gap.left_out, gap.reason) == (4, (), None)
-    # Errors that are larger on some topics, equally in all groups, cancel in the differences between groups.
-    truth, scores, countries, topics, groups = world(1, 3, 6, 8)
-    sizes = np.abs(scores - truth)
-    common = np.tile(np.linspace(0, 3, 8), 18)
-    without, gap = (widest_gap(MAE, truth + size, truth, countries, topics, groups) for size in (sizes, sizes + common))
-    assert gap.value == pytest.approx(without.value)
-    widths = [known(row.ci_high) - known(row.ci_low) for row in (without, gap)]
-    assert widths[1] == pytest.approx(widths[0], rel=1e-6)
 
 
 def test_a_real_difference_is_found() -> None:
@@ -113,7 +111,18 @@ def test_a_real_difference_is_found() -> None:
     assert n_detected >= 11
 
 
-def test_small_groups_are_left_out_and_the_gap_is_blind_to_order() -> None:
+def test_what_groups_have_in_common_does_not_widen_their_gap() -> None:
+    """Errors that are larger on some topics, equally in all groups, cancel in the differences between groups."""
+    truth, scores, countries, topics, groups = world(1, 3, 6, 8)
+    sizes = np.abs(scores - truth)
+    common = np.tile(np.linspace(0, 3, 8), 18)
+    without, gap = (widest_gap(MAE, truth + size, truth, countries, topics, groups) for size in (sizes, sizes + common))
+    assert gap.value == pytest.approx(without.value)
+    widths = [known(row.ci_high) - known(row.ci_low) for row in (without, gap)]
+    assert widths[1] == pytest.approx(widths[0], rel=1e-6)
+
+
+def test_small_groups_are_left_out_or_leave_no_interval() -> None:
     truth, scores, countries, topics, groups = world(2, 3, 6, 6)
     few = [g if c not in ("c00", "c01", "c02", "c03") else "few" for g, c in zip(groups, countries, strict=True)]
     gap = widest_gap(MAE, scores, truth, countries, topics, few)
@@ -122,12 +131,6 @@ def test_small_groups_are_left_out_and_the_gap_is_blind_to_order() -> None:
     assert gap.value is not None
     assert (gap.ci_low, gap.compared) == (None, 18)
     assert gap.reason == "an interval needs two groups of 5 countries, and as many topics"
-    truth, scores, countries, topics, groups = world(4, 3, 5, 6)
-    args = (scores, truth, countries, topics, groups)
-    order = np.random.default_rng(0).permutation(len(groups))
-    one, other = widest_gap(MAE, *args), widest_gap(MAE, *(np.asarray(a)[order] for a in args))
-    assert one.ci_low == pytest.approx(other.ci_low, abs=1e-12)
-    assert one == widest_gap(MAE, *args)
 
 
 def test_degenerate_and_malformed_gaps() -> None:
@@ -144,19 +147,22 @@ def test_degenerate_and_malformed_gaps() -> None:
         widest_gap(MAE, scores, truth, countries, topics, [f"g{i % 2}" for i in range(len(groups))])
 
 
+def test_it_is_reproducible_and_blind_to_order() -> None:
+    truth, scores, countries, topics, groups = world(4, 3, 5, 6)
+    args = (scores, truth, countries, topics, groups)
+    order = np.random.default_rng(0).permutation(len(groups))
+    one, other = widest_gap(MAE, *args), widest_gap(MAE, *(np.asarray(a)[order] for a in args))
+    assert one.ci_low == pytest.approx(other.ci_low, abs=1e-12)
+    assert one == widest_gap(MAE, *args)
+
+
 def make_kinds(n_countries: int, n_topics: int, topic_share: float) -> list[UnitKind]:
     return [UnitKind((n_countries,), 1 - topic_share), UnitKind((n_topics,), topic_share)]
 
 
-def test_values_grow_with_the_series_from_students_quantile_and_shrink_with_the_units() -> None:
+def test_two_series_have_students_quantile() -> None:
     values = critical_values(2, make_kinds(20, 10, 0.9))
     assert values.all_pairs == values.with_one == pytest.approx(stats.t.ppf(0.975, 9))
-    by_series = [critical_values(n, make_kinds(20, 10, 0.8)).all_pairs for n in (2, 3, 6, 20)]
-    by_units = [critical_values(6, make_kinds(n, n, 0.8)).all_pairs for n in (5, 8, 20, 60)]
-    assert by_series == sorted(by_series)
-    assert by_units == sorted(by_units, reverse=True)
-    one = critical_values(20, make_kinds(20, 10, 0.8))
-    assert stats.t.ppf(0.975, 9) <= one.with_one < one.all_pairs
 
 
 @pytest.mark.parametrize(("n_series", "studentized_range"), [(3, 3.3145), (10, 4.4741)])  # Tukey's table, 5%
@@ -168,6 +174,22 @@ def test_with_many_units_they_are_tukeys_and_dunnetts(n_series: int, studentized
     dunnett = np.quantile(np.abs(normal[:, 1:] - normal[:, :1]).max(axis=1) / 2**0.5, 0.95)
     assert values.all_pairs == pytest.approx(studentized_range / 2**0.5, abs=0.06)
     assert values.with_one == pytest.approx(dunnett, abs=0.04)
+
+
+def test_few_units_give_separate_standard_errors_near_bonferroni() -> None:
+    """Paired t tests over 8 units: Bonferroni's quantile is close, Tukey's range is much too small."""
+    value = critical_values(20, make_kinds(8, 8, 1.0)).all_pairs
+    assert stats.studentized_range.ppf(0.95, 20, 7) / 2**0.5 < value - 1
+    assert value == pytest.approx(stats.t.ppf(1 - 0.025 / 190, 7), rel=0.06)
+
+
+def test_values_grow_with_the_number_of_series_and_shrink_with_the_units() -> None:
+    by_series = [critical_values(n, make_kinds(20, 10, 0.8)).all_pairs for n in (2, 3, 6, 20)]
+    by_units = [critical_values(6, make_kinds(n, n, 0.8)).all_pairs for n in (5, 8, 20, 60)]
+    assert by_series == sorted(by_series)
+    assert by_units == sorted(by_units, reverse=True)
+    one = critical_values(20, make_kinds(20, 10, 0.8))
+    assert stats.t.ppf(0.975, 9) <= one.with_one < one.all_pairs
 
 
 @pytest.mark.parametrize(
@@ -195,14 +217,10 @@ def test_p_values_are_those_of_the_critical_values(n_series: int, kinds: list[Un
         assert p_values[-1] == pytest.approx(2 * stats.t.sf(100, 9))
 
 
-def test_units_of_groups_are_their_own_and_few_units_give_values_near_bonferroni() -> None:
+def test_units_of_groups_are_their_own() -> None:
     groups = critical_values(4, [UnitKind((5, 6, 7, 20), 0.9), UnitKind((19,), 0.1)])
     larger = critical_values(4, [UnitKind((20, 20, 20, 20), 0.9), UnitKind((19,), 0.1)])
     assert groups.all_pairs > larger.all_pairs > 2
-    # Paired t tests over 8 units: Bonferroni's quantile is close, Tukey's range is much too small.
-    value = critical_values(20, make_kinds(8, 8, 1.0)).all_pairs
-    assert stats.studentized_range.ppf(0.95, 20, 7) / 2**0.5 < value - 1
-    assert value == pytest.approx(stats.t.ppf(1 - 0.025 / 190, 7), rel=0.06)
 
 
 def test_the_variance_is_divided_by_what_differs_between_series() -> None:

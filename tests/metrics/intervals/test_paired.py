@@ -91,26 +91,35 @@ def test_pairs_that_all_differ_by_a_bound_count_as_one_case_each(value: float) -
     assert_interval_and_p_value_agree(result)
 
 
-def test_the_p_value_is_near_students_near_0_and_alike_in_the_other_order() -> None:
+def test_with_many_pairs_the_p_value_is_near_students() -> None:
     first, second = np.random.default_rng(4).uniform(-1, 1, size=(2, 400))
     first -= 0.1
     first = np.maximum(first, -1)
     assert compare(first, second).p_value == pytest.approx(stats.ttest_rel(first, second).pvalue, rel=0.2)
+
+
+def test_the_other_order_has_the_other_sign_and_the_same_p_value() -> None:
     first, second = np.random.default_rng(5).uniform(-1, 1, size=(2, 15))
     one, other = compare(first, second), compare(second, first)
     assert one.value == pytest.approx(-(other.value or 0))
     assert one.p_value == pytest.approx(other.p_value)
+
+
+def test_a_large_difference_has_a_p_value_near_0() -> None:
     assert 0 <= (compare_with_zero(np.random.default_rng(6).normal(1, 0.01, 300)).p_value or 0) < 1e-12
 
 
-def test_equal_differences_have_no_p_value_and_equal_pairs_are_found_as_often_as_it_says() -> None:
-    same = compare([0.1, 0.2, 0.3, 0.4, 0.5], [0.1, 0.2, 0.3, 0.4, 0.5])
-    assert (same.value, same.ci_low, same.p_value) == (0.0, None, None)
-    assert same.reason
+def test_equal_pairs_are_found_to_differ_as_often_as_the_p_value_says() -> None:
     rng = np.random.default_rng(7)
     p_values = np.array([compare_with_zero(np.clip(rng.normal(0, 0.2, 5), *BOUNDS)).p_value for _ in range(1600)])
     assert np.mean(p_values < 0.05) == pytest.approx(0.05, abs=0.01)
     assert np.mean(p_values < 0.003) <= 0.005
+
+
+def test_equal_differences_have_neither_an_interval_nor_a_p_value() -> None:
+    same = compare([0.1, 0.2, 0.3, 0.4, 0.5], [0.1, 0.2, 0.3, 0.4, 0.5])
+    assert (same.value, same.ci_low, same.p_value) == (0.0, None, None)
+    assert same.reason
 
 
 def test_what_cannot_be_compared_has_a_reason() -> None:
@@ -141,16 +150,18 @@ def test_it_agrees_with_zous_published_example() -> None:
     assert float(high) == pytest.approx(0.13 + np.hypot(u1 - 0.49, 0.36 - l2))
 
 
-def test_without_a_transform_interval_and_p_value_are_the_usual_ones() -> None:
+def test_without_a_transform_it_is_the_usual_interval() -> None:
     low, high = recover_difference(
-        IDENTITY, np.array([1.0, 2.0]), np.array([0.5]), (np.array([0.2, 0.3]), np.array([0.1])), np.array([0.01, 0.0]),
+        IDENTITY,
+        np.array([1.0, 2.0]),
+        np.array([0.5]),
+        (np.array([0.2, 0.3]), np.array([0.1])),
+        np.array([0.01, 0.0]),
         2.0,
-    )  # fmt: skip
+    )
     std_errors = np.sqrt([0.04 + 0.01 - 0.02, 0.09 + 0.01])
     assert low == pytest.approx([0.5, 1.5] - 2 * std_errors)
     assert high == pytest.approx([0.5, 1.5] + 2 * std_errors)
-    p_value = recover_difference_with_p_value(IDENTITY, (1.0, 0.6), (0.2, 0.1), 0.005, 7)[2]
-    assert p_value == pytest.approx(2 * stats.t.sf(0.4 / (0.04 + 0.01 - 0.01) ** 0.5, 7), rel=1e-9)
 
 
 def test_the_p_value_is_below_5_percent_where_the_interval_excludes_zero() -> None:
@@ -166,6 +177,11 @@ def test_the_p_value_is_below_5_percent_where_the_interval_excludes_zero() -> No
         n_excluded += excluded
     assert 10 <= n_excluded <= 90
     assert recover_difference_with_p_value(FISHER_Z, (0.5, 0.5), (0.1, 0.2), 0.0, 9)[2] == 1.0
+
+
+def test_without_a_transform_the_p_value_is_students() -> None:
+    p_value = recover_difference_with_p_value(IDENTITY, (1.0, 0.6), (0.2, 0.1), 0.005, 7)[2]
+    assert p_value == pytest.approx(2 * stats.t.sf(0.4 / (0.04 + 0.01 - 0.01) ** 0.5, 7), rel=1e-9)
 
 
 def test_it_covers_where_the_two_differ_and_moving_both_by_equal_steps_does_not() -> None:
@@ -261,12 +277,15 @@ def test_the_interval_is_the_jackknifes_over_countries_and_topics() -> None:
     assert (result.n, result.resampled) == (56, ("country", "topic"))
 
 
-def test_a_difference_of_all_cases_and_one_of_none_have_bonett_and_prices_interval() -> None:
+def test_a_difference_of_all_cases_has_bonett_and_prices_interval_with_each_unit_as_one_case() -> None:
     result = paired_difference_over_units(pair_verdicts(np.ones(60), np.zeros(60), _units(10, 6)))
     # 6 cases, one gained and one lost added: (1 - 7) / 8, with variance (8/8 - (6/8)²) / 8.
     half_width = stats.t.ppf(0.975, 5) * ((1 - 0.75**2) / 8) ** 0.5
     assert (result.value, result.ci_low) == (-1.0, -1.0)
     assert result.ci_high == pytest.approx(-0.75 + half_width)
+
+
+def test_where_no_verdict_changed_the_interval_is_around_0() -> None:
     before, _ = _verdict_pairs(np.random.default_rng(3), 10, 6, 0.0)
     estimate = paired_difference_over_units(pair_verdicts(before, before, _units(10, 6)))
     assert estimate.value == 0
@@ -282,16 +301,22 @@ def test_other_rows_say_how_many_cases_are_independent() -> None:
     assert known(pooled.ci_high) < known(single.ci_high) / 2
 
 
-def test_verdicts_without_a_partner_are_left_out_and_too_few_units_or_malformed_ones_say_so() -> None:
-    table = pair_verdicts([1, 0, NAN, 1, 1], [0, 1, 1, NAN, 1], {"item": range(5)})
-    assert [np.asarray(column).tolist() for column in table[:3]] == [
-        [False, True, False, False, False], [True, False, False, False, False], [True, True, False, False, True],
-    ]  # fmt: skip
+def test_without_enough_units_there_is_a_reason() -> None:
     few = paired_difference_over_units(pair_verdicts(np.ones(40), np.zeros(40), _units(10, 4)))
     assert (few.value, few.ci_low, few.p_value) == (-1.0, None, None)
     assert "but there are 4 topics" in str(few.reason)
     none = paired_difference_over_units(pair_verdicts([NAN, 1.0], [1.0, NAN], {"item": [1, 2]}))
     assert (none.value, none.reason) == (None, "nothing to compare")
+
+
+def test_verdicts_without_a_partner_are_left_out() -> None:
+    table = pair_verdicts([1, 0, NAN, 1, 1], [0, 1, 1, NAN, 1], {"item": range(5)})
+    assert [np.asarray(column).tolist() for column in table[:3]] == [
+        [False, True, False, False, False], [True, False, False, False, False], [True, True, False, False, True],
+    ]  # fmt: skip
+
+
+def test_malformed_input_raises() -> None:
     with pytest.raises(ValueError, match="one shape"):
         paired_difference_over_units(PairedTable([1, 0], [0], [1], {"item": [1]}))
     with pytest.raises(ValueError, match="at most the totals"):

@@ -145,7 +145,7 @@ def test_cases_in_few_countries_or_topics_have_no_interval_for_others() -> None:
     assert (items.ci_low, items.ci_high) == pytest.approx(clopper_pearson(2 / 28, 7)), "an item counts as one case"
 
 
-def test_few_units_and_empty_or_wrong_columns_have_no_interval() -> None:
+def test_few_units_have_no_interval_for_others() -> None:
     share = share_over_units([1, 2, 3], [4, 4, 4], {"country": ["a", "b", "c"], "topic": ["t", "t", "u"]})
     assert share.reason == (
         "an interval needs at least 5 countries and 5 topics, but there are 3 countries and 2 topics"
@@ -153,6 +153,9 @@ def test_few_units_and_empty_or_wrong_columns_have_no_interval() -> None:
     assert (share.value, share.n, share.resampled, share.generalizes_to) == (0.5, 12, (), None)
     exact = stats.binomtest(6, 12).proportion_ci(0.95, "exact")
     assert (share.cells_ci_low, share.cells_ci_high) == pytest.approx((exact.low, exact.high))
+
+
+def test_empty_and_wrong_columns() -> None:
     assert share_over_units([0], [0], {"item": ["a"]}, empty_reason="no verdict").reason == "no verdict"
     with pytest.raises(ValueError, match="hits at most totals"):
         share_over_units([3], [2], {"item": ["a"]})
@@ -160,6 +163,14 @@ def test_few_units_and_empty_or_wrong_columns_have_no_interval() -> None:
         share_over_units([1], [2], {"item": ["a", "b"]})
     with pytest.raises(ValueError, match="values must be from 0"):
         mean_over_units([0.5, 1.5], {"item": ["a", "b"]}, (0.0, 1.0))
+
+
+def test_an_unbounded_mean_over_one_kind_of_units_has_students_interval() -> None:
+    values = np.random.default_rng(6).standard_normal(12)
+    mean = mean_over_units(values, {"topic": range(12)})
+    expected = stats.ttest_1samp(values, 0).confidence_interval(0.95)
+    assert (mean.ci_low, mean.ci_high) == pytest.approx((expected.low, expected.high))
+    assert mean.generalizes_to == "other topics like these"
 
 
 def test_no_interval_is_narrower_than_by_the_variance_within_all_groups() -> None:
@@ -175,17 +186,12 @@ def test_no_interval_is_narrower_than_by_the_variance_within_all_groups() -> Non
     assert widen_by_common_variance(means[2:], groups[2:], level, (-1.0, 1.0)) == means[2:]
 
 
-def test_a_bounded_mean_is_a_share_of_the_range_and_an_unbounded_one_students() -> None:
+def test_a_bounded_mean_is_a_share_of_the_range() -> None:
     hits = np.array([3, 0, 4, 2, 1, 4, 2])
     share = share_over_units(hits, np.full(7, 4), {"item": range(7)})
     mean = mean_over_units(2 * hits / 4 - 1, {"item": range(7)}, (-1.0, 1.0))
     assert mean.value == pytest.approx(2 * (share.value or 0) - 1)
     assert (mean.ci_low, mean.ci_high) == pytest.approx((2 * (share.ci_low or 0) - 1, 2 * (share.ci_high or 0) - 1))
-    values = np.random.default_rng(6).standard_normal(12)
-    mean = mean_over_units(values, {"topic": range(12)})
-    expected = stats.ttest_1samp(values, 0).confidence_interval(0.95)
-    assert (mean.ci_low, mean.ci_high) == pytest.approx((expected.low, expected.high))
-    assert mean.generalizes_to == "other topics like these"
 
 
 @pytest.mark.parametrize("rounding", [0.0, 2**-53, 2**-52, -(2**-52)])
@@ -293,18 +299,11 @@ def make_table(rng: np.random.Generator, share: float, n_countries: int, n_topic
     return ShareTable(rng.binomial(totals, shares), totals, {"country": country, "topic": topic})
 
 
-def test_a_share_of_independent_cases_has_clopper_and_pearsons_test_for_possible_references() -> None:
+def test_a_share_of_independent_cases_has_clopper_and_pearsons_test() -> None:
     for hits, n, reference in ((10, 10, 0.5), (0, 12, 0.25), (12, 12, 0.9)):
         [p_value] = share_p_values([ShareTable([hits > i for i in range(n)], [1] * n, {"item": range(n)})], reference)
         tails = [binomtest(hits, n, reference, side).pvalue for side in ("greater", "less")]
         assert p_value == pytest.approx(min(1.0, 2 * min(tails)))
-    table = ShareTable([1, 0] * 5, [1] * 10, {"item": range(10)})
-    assert share_p_values([table], 0.0) == share_p_values([table], 1.0) == [0.0]
-    assert share_p_values([ShareTable([0] * 9, [0] * 9, {"item": range(9)})], 0.5) == [None]
-    assert share_p_values([], 0.5) == []
-    for reference in (-0.1, 1.1, float("nan")):
-        with pytest.raises(ValueError, match="must be from 0 to 1"):
-            share_p_values([table], reference)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -337,3 +336,13 @@ def test_p_values_of_equal_shares_are_no_smaller_than_chance_allows() -> None:
     assert len(p_values) > 300
     for level in (0.05, 0.01, 0.0025):
         assert np.mean(np.array(p_values) < level) <= level
+
+
+def test_impossible_references_and_rows_without_cases() -> None:
+    table = ShareTable([1, 0] * 5, [1] * 10, {"item": range(10)})
+    assert share_p_values([table], 0.0) == share_p_values([table], 1.0) == [0.0]
+    assert share_p_values([ShareTable([0] * 9, [0] * 9, {"item": range(9)})], 0.5) == [None]
+    assert share_p_values([], 0.5) == []
+    for reference in (-0.1, 1.1, float("nan")):
+        with pytest.raises(ValueError, match="must be from 0 to 1"):
+            share_p_values([table], reference)

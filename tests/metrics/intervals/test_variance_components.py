@@ -47,20 +47,12 @@ def test_a_balanced_table_has_the_components_of_the_analysis_of_variance() -> No
     assert (components.sample, components.negative) == (0.0, ())
 
 
-def test_two_by_two_by_hand_and_a_negative_estimate_is_zero_and_named() -> None:
+def test_two_by_two_by_hand() -> None:
     """Values 0, 2, 4, 10: mean squares 36 of countries, 16 of topics, 4 of the rest."""
     components = separate(np.array([0.0, 2, 4, 10]), [0, 0, 1, 1], [0, 1, 0, 1])
     assert (components.country, components.topic, components.cell) == pytest.approx((16, 6, 4))
     variance = components.variance(Design(2, 2, 1))
     assert variance == pytest.approx(16 / 2 + 6 / 2 + 4 / 4)
-    table = np.array([[1.0, -1], [-1, 1]])
-    components = separate(table.ravel(), [0, 0, 1, 1], [0, 1, 0, 1])
-    assert (components.country, components.topic, components.negative) == (0.0, 0.0, ("country", "topic"))
-    # Each country has one topic only: its effect and that of its cell are the same.
-    values = np.random.default_rng(0).normal(size=12)
-    countries = np.arange(12)
-    assert estimate_components(values, countries, countries % 6) is None
-    assert estimate_components(values, countries % 6, countries) is None
 
 
 def test_the_components_of_samples_and_of_unbalanced_tables_are_recovered() -> None:
@@ -77,6 +69,12 @@ def test_the_components_of_samples_and_of_unbalanced_tables_are_recovered() -> N
         )  # fmt: skip
         estimates.append((components.country, components.topic, components.cell, components.sample))
     assert np.mean(estimates, axis=0) == pytest.approx([0.04, 0.09, 0.04, 0.0625], rel=0.12)
+
+
+def test_a_negative_estimate_is_set_to_zero_and_named() -> None:
+    table = np.array([[1.0, -1], [-1, 1]])
+    components = separate(table.ravel(), [0, 0, 1, 1], [0, 1, 0, 1])
+    assert (components.country, components.topic, components.negative) == (0.0, 0.0, ("country", "topic"))
 
 
 @pytest.mark.parametrize("statistic", [BIAS, MAE, PEARSON])
@@ -144,20 +142,23 @@ def test_the_sampling_part_is_exact_for_normal_errors_around_0_and_for_errors_la
     assert part.mean() == pytest.approx(expected, rel=0.05)
 
 
-def test_cells_without_error_and_single_ones_have_a_sampling_part() -> None:
+def test_cells_whose_error_is_exactly_0_have_a_sampling_part() -> None:
     """Scores of few values: an error of 0 has no slope, but its noise is as large as that of others."""
     scores = np.tile([-0.5, 0.0, 0.0, 0.5], 10)
     part = sampling_part(MAE, scores, np.zeros(40), np.full(40, 0.125)).mean()
     assert part >= (1 - 2 / np.pi) * 0.125
     assert part <= np.abs(scores).var()
-    [part] = sampling_part(MAE, np.array([0.5]), np.array([0.0]), np.array([0.01]))
-    assert part == pytest.approx(0.01, rel=1e-4)
 
 
 @pytest.mark.parametrize("statistic", [BIAS, MAE, PEARSON])
 def test_constant_answers_have_no_sampling_part(statistic: Statistic) -> None:
     truth = np.linspace(-0.5, 0.5, 12)
     assert not sampling_part(statistic, truth**2, truth, np.zeros(12)).any()
+
+
+def test_the_sampling_part_of_one_cell_is_that_of_its_noise() -> None:
+    [part] = sampling_part(MAE, np.array([0.5]), np.array([0.0]), np.array([0.01]))
+    assert part == pytest.approx(0.01, rel=1e-4)
 
 
 def test_the_choice_of_languages_adds_its_variance_over_their_number() -> None:
@@ -212,3 +213,11 @@ def test_the_detectable_difference_is_found_with_80_percent_power() -> None:
     assert low <= power <= high
     assert detectable_difference(components, Design(40, 20, 1)) < 0.8 * difference
     assert detectable_difference(VarianceComponents(0, 0, 0, 0), Design(20, 10, 1)) == 0.0
+
+
+def test_components_that_cannot_be_separated_are_none() -> None:
+    """Each country has one topic only: its effect and that of its cell are the same."""
+    values = np.random.default_rng(0).normal(size=12)
+    countries = np.arange(12)
+    assert estimate_components(values, countries, countries % 6) is None
+    assert estimate_components(values, countries % 6, countries) is None

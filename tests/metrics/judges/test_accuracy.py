@@ -74,7 +74,17 @@ def test_a_judge_without_errors_has_clopper_and_pearsons_lower_end() -> None:
     assert accuracy.ci_low == pytest.approx(beta.ppf(0.025, 100, 1), abs=1e-3)
 
 
-def test_kappa_is_cohens_with_an_interval_without_a_labelled_disagreement() -> None:
+def test_the_quality_of_all_traces_needs_no_interval() -> None:
+    judge, labels = np.array([1.0, 1.0, 0.0, 0.0]), np.array([1.0, 0.0, 0.0, 0.0])
+    quality = judge_quality(judge, labels)
+    assert (quality.accuracy.value, quality.accuracy.ci_low, quality.accuracy.ci_high) == (0.75, 0.75, 0.75)
+    assert quality.accuracy.reason == "every trace is labelled, so there is no sampling error"
+    corrected = rogan_gladen(judge, labels)
+    assert corrected.value == pytest.approx(0.25)
+    assert corrected.ci_low == corrected.ci_high == pytest.approx(0.25)
+
+
+def test_kappa_is_cohens() -> None:
     # Weighted table of judge by people: 30, 10 / 2, 8 of 50. Observed 0.76, expected 0.8 * 0.64 + 0.2 * 0.36.
     judge = np.repeat([1.0, 0.0], [40, 10])
     labels = np.full(50, NAN)
@@ -85,26 +95,22 @@ def test_kappa_is_cohens_with_an_interval_without_a_labelled_disagreement() -> N
     assert -1 <= known(kappa.ci_low) < known(kappa.value) < known(kappa.ci_high) <= 1
     alike = judge_quality(np.ones(20), np.where(np.arange(20) < 10, 1.0, NAN)).kappa
     assert (alike.value, "no agreement beyond chance" in (alike.reason or "")) == (None, True)
+
+
+def test_kappa_without_a_labelled_disagreement_has_an_interval() -> None:
     judge = np.tile([1.0, 0.0], 500)
     kappa = judge_quality(judge, np.where(np.arange(1000) < 60, judge, NAN)).kappa
     assert kappa.value == 1.0
     assert 0.85 < known(kappa.ci_low) < 0.92
 
 
-def test_a_share_of_raters_is_the_label_of_a_random_one_and_labels_of_all_need_no_interval() -> None:
+def test_a_share_of_raters_is_the_label_of_a_random_one() -> None:
     # Two traces of which half of the raters say VALID count as one VALID and one INVALID trace.
     judge = np.array([1.0, 1.0, 1.0, 0.0, 0.0])
     quality = judge_quality(judge, np.array([1.0, 0.5, 0.5, 0.0, 0.5]))
     assert quality.sensitivity.value == pytest.approx(2 / 2.5)
     assert quality.specificity.value == pytest.approx(1.5 / 2.5)
     assert quality.accuracy.value == pytest.approx(3.5 / 5)
-    judge, labels = np.array([1.0, 1.0, 0.0, 0.0]), np.array([1.0, 0.0, 0.0, 0.0])
-    quality = judge_quality(judge, labels)
-    assert (quality.accuracy.value, quality.accuracy.ci_low, quality.accuracy.ci_high) == (0.75, 0.75, 0.75)
-    assert quality.accuracy.reason == "every trace is labelled, so there is no sampling error"
-    corrected = rogan_gladen(judge, labels)
-    assert corrected.value == pytest.approx(0.25)
-    assert corrected.ci_low == corrected.ci_high == pytest.approx(0.25)
 
 
 def test_a_judge_with_one_answer_has_a_certain_sensitivity() -> None:
@@ -242,15 +248,13 @@ def test_a_judge_that_always_differs_is_tested_with_each_unit_as_one_case() -> N
     assert (in_few.p_value or 0.0) > 0.05  # five units that all agree occur by chance in 1 of 16 cases
 
 
-def test_leniency_is_the_share_of_valid_minus_that_of_the_labels_if_there_are_any() -> None:
+def test_leniency_is_the_share_of_valid_minus_that_of_the_labels_on_the_same_traces() -> None:
     verdicts = np.tile([1.0, 1.0, 0.0, 1.0, NAN], 10)
     labels = np.tile([1.0, 0.0, 0.0, NAN, 1.0], 10)
     [difference] = leniency_against_labels([verdicts], labels, {"item": np.arange(50)})
     assert difference.n == 30
     assert difference.value == pytest.approx(2 / 3 - 1 / 3)
     assert difference.evidence == "truth"
-    [difference] = leniency_against_labels([[1.0, 0.0]], [NAN, NAN], {"item": [1, 2]})
-    assert (difference.value, difference.reason) == (None, "no trace has a verdict of this judge and a known truth")
 
 
 def test_the_interval_for_wrong_labels_contains_those_of_each_rate() -> None:
@@ -295,3 +299,8 @@ def test_a_judge_that_favours_longer_answers_is_found_among_items() -> None:
         differences = length_bias_against_labels(panel.verdicts, panel.truth, panel.is_longer, item)
         named.append([i for i, difference in enumerate(differences) if (difference.p_value or 0.0) < 0.01])
     assert sum(judges == [0] for judges in named) >= 19, named
+
+
+def test_without_labels_there_is_no_figure() -> None:
+    [difference] = leniency_against_labels([[1.0, 0.0]], [NAN, NAN], {"item": [1, 2]})
+    assert (difference.value, difference.reason) == (None, "no trace has a verdict of this judge and a known truth")

@@ -84,19 +84,19 @@ def test_kappa_and_ac1_by_hand_on_ragged_panels() -> None:
     assert gwet_ac1(ratings).value == pytest.approx(25 / 145, abs=1e-14)
 
 
-def test_ac1_counts_unused_categories_and_sees_the_prevalence_paradox() -> None:
+def test_ac1_with_unused_categories() -> None:
     # One in four pairs of two raters disagrees; share of A 5/8: chance 2 * 15/64 / 2 = 15/64 with three categories.
     ratings = [[0, 0, 1, 0], [0, 0, 1, 1]]
     assert gwet_ac1(ratings, categories=3).value == pytest.approx((3 / 4 - 15 / 64) / (1 - 15 / 64), abs=1e-14)
     with pytest.raises(ValueError, match="2 categories occur"):
         gwet_ac1(ratings, categories=1)
-    prevalent = np.zeros((2, 100))
-    prevalent[0, 0] = prevalent[1, 1] = 1  # 98% raw agreement, and each rater says 1 once
-    kappa, ac1 = fleiss_kappa(count_ratings(prevalent)).value, gwet_ac1(prevalent).value
+
+
+def test_the_prevalence_paradox_is_seen() -> None:
+    ratings = np.zeros((2, 100))
+    ratings[0, 0] = ratings[1, 1] = 1  # 98% raw agreement, and each rater says 1 once
+    kappa, ac1 = fleiss_kappa(count_ratings(ratings)).value, gwet_ac1(ratings).value
     assert known(kappa) < 0 < 0.97 < known(ac1)
-    # Agreement by chance is 2 * 1 * 0 / 1 = 0 in Gwet's equation 7, so that (1 - 0) / (1 - 0) = 1.
-    assert gwet_ac1(np.zeros((3, 20)), categories=2).value == 1.0
-    assert gwet_ac1(np.full((3, 2), NAN), categories=2).value is None
 
 
 def test_all_the_same_is_not_perfect_agreement() -> None:
@@ -107,6 +107,12 @@ def test_all_the_same_is_not_perfect_agreement() -> None:
         assert coefficient.reason == "all ratings are the same"
         assert (coefficient.n, coefficient.prevalence) == (20, (1.0,))
     assert [coefficient.value for coefficient in coefficients] == [None, None, None]
+
+
+def test_ac1_of_one_of_two_categories_is_1() -> None:
+    """Agreement by chance is 2 * 1 * 0 / 1 = 0 in Gwet's equation 7, so that (1 - 0) / (1 - 0) = 1."""
+    assert gwet_ac1(np.zeros((3, 20)), categories=2).value == 1.0
+    assert gwet_ac1(np.full((3, 2), NAN), categories=2).value is None
 
 
 def test_perfect_agreement_has_no_false_certainty() -> None:
@@ -165,13 +171,11 @@ def test_a_rating_in_few_topics_gives_no_interval_for_other_countries_and_topics
     )
 
 
-def test_leaving_out_the_only_unit_with_a_rating_leaves_no_value_and_absent_ones_change_nothing() -> None:
+def test_leaving_out_the_only_unit_with_a_rating_leaves_no_value() -> None:
     # Unit 0 has all ratings of the more frequent category, so without it all ratings are the same.
     ratings, units = np.zeros((2, 46)), {"item": np.r_[np.zeros(40, dtype=int), np.arange(1, 7)]}
     ratings[:, 40:] = 1
     assert krippendorff_alpha(ratings, units=units).reason == UNDEFINED_REASON
-    counts = count_ratings(_panel(6, items=30) % 2)
-    assert fleiss_kappa(np.column_stack([counts, np.zeros(30)])).ci_low == fleiss_kappa(counts).ci_low is not None
 
 
 def test_ratings_that_never_agree_have_the_interval_of_no_hit_in_as_many_units() -> None:
@@ -205,6 +209,11 @@ def test_the_interval_of_two_categories_is_that_of_the_specific_agreement_by_han
     ends = stats.beta.ppf([0.025, 0.975], [hits, hits + 1], [n_effective - hits + 1, n_effective - hits])
     assert (alpha.ci_low, alpha.ci_high) == pytest.approx(tuple(1 - (1 - ends) / (1 - share)))
     assert alpha.resampled == ("country", "topic")
+
+
+def test_a_category_that_does_not_occur_changes_nothing() -> None:
+    counts = count_ratings(_panel(6, items=30) % 2)
+    assert fleiss_kappa(np.column_stack([counts, np.zeros(30)])).ci_low == fleiss_kappa(counts).ci_low is not None
 
 
 def test_without_units_items_are_left_out_as_a_hand_jackknife_does() -> None:

@@ -35,11 +35,14 @@ def fit_with_statsmodels(verdicts: Floats, exposures: Floats | None = None) -> F
     return np.asarray(result.params[: len(judges) + len(exposed)])
 
 
-def test_leniency_and_the_effect_of_an_exposure_are_least_squares_fits() -> None:
+def test_leniency_is_the_least_squares_fit_of_judges_and_traces() -> None:
     panel = PanelWorld(6, 5, 2, lenient=2.0, missing=0.4).draw(3)
     values = [difference.value or 0.0 for difference in leniency(panel.verdicts, panel.units)]
     expected = fit_with_statsmodels(panel.verdicts)
     assert [value - values[0] for value in values[1:]] == pytest.approx(expected.tolist(), abs=1e-9)
+
+
+def test_the_effect_of_an_exposure_is_the_least_squares_fit() -> None:
     panel = PanelWorld(6, 5, 5, missing=0.3).draw(4)
     effects = exposure_effects(panel.verdicts, panel.is_own_family, panel.units)
     expected = fit_with_statsmodels(panel.verdicts, panel.is_own_family)[len(effects) - 1 :]
@@ -153,16 +156,22 @@ def test_the_interval_over_topics_is_the_jackknife_of_statsmodels_fits() -> None
         assert (effect.p_value is not None and effect.p_value < 0.05) == (abs(known(effect.value)) > half_width)
 
 
-def test_errors_of_few_units_or_inseparable_predictors_have_no_effect_and_wrong_ones_are_named() -> None:
+def test_predictors_that_cannot_be_separated_have_no_effect() -> None:
     errors, x, countries, topics, _ = _rows(2)
     columns = np.column_stack([x, x[:, 0] + x[:, 1], np.ones(len(x))])
     effects = regress_errors(errors, columns, {"country": countries, "topic": topics})
     assert [effect.value is None for effect in effects] == [False, False, True, True]
     assert effects[2].reason == COLLINEAR_REASON
+
+
+def test_errors_of_few_units_have_no_interval() -> None:
     errors, x, countries, _, _ = _rows(3)
     effects = regress_errors(errors, x, {"country": countries, "topic": ["a", "b"] * 120})
     assert effects[0].ci_low is None
     assert "at least 5 countries and 5 topics" in (effects[0].reason or "")
+
+
+def test_wrong_arguments_of_the_regression_are_named() -> None:
     with pytest.raises(ValueError, match="must have the shape"):
         regress_errors(np.zeros(3), np.zeros(3), {"topic": ["a", "b", "c"]})
     with pytest.raises(ValueError, match="must be finite"):

@@ -157,7 +157,7 @@ def test_chance_of_the_other_measures() -> None:
 # --- who is compared on what ------------------------------------------------------------------------------------
 
 
-def test_a_judge_that_fails_to_answer_has_no_weight_and_a_form_without_answers_counts() -> None:
+def test_a_judge_that_fails_to_answer_has_no_weight() -> None:
     once = np.full((N, N), np.nan)
     once[3, 2] = 1.0
     most = TRUTH.copy()
@@ -165,18 +165,24 @@ def test_a_judge_that_fails_to_answer_has_no_weight_and_a_form_without_answers_c
     weights = weights_of(good=measured(TRUTH), mute=measured(once), most=measured(most))
     assert weights["mute"] == (None, None, 0.0, "it answered 1 of 90 questions")
     assert weights["good"] == weights["most"] == pytest.approx((1.0, 1.0, 1.0, None))
+
+
+def test_a_form_that_is_not_answered_counts() -> None:
     deaf = measured(TRUTH, np.full((N, N), np.nan))
     assert (deaf.answered, deaf.questions) == (0, 90)
     assert weights_of(deaf=deaf)["deaf"].weight == 0
 
 
-def test_a_measure_that_judges_lack_counts_for_others_unless_most_lack_it() -> None:
+def test_a_measure_that_one_judge_lacks_still_counts_for_the_others() -> None:
     weights = weights_of(
         a=measures(0.6, 1.0, 1.0, None), b=measures(0.9, 1.0, 1.0, None), c=measures(None, 1.0, 1.0, None)
     )
     assert weights["a"].weight == pytest.approx((0.2 + 1 + 1) / 3)
     assert weights["b"].weight == pytest.approx((0.8 + 1 + 1) / 3)
     assert weights["c"] == (None, None, 0.0, "its transitivity cannot be measured, unlike that of other judges")
+
+
+def test_a_measure_that_most_judges_lack_is_not_compared() -> None:
     weights = weights_of(
         a=measures(0.9, 1.0, None, 0.9), b=measures(0.7, 0.8, None, None), c=measures(0.8, 0.8, None, None)
     )
@@ -184,16 +190,19 @@ def test_a_measure_that_judges_lack_counts_for_others_unless_most_lack_it() -> N
     assert weights["b"] == pytest.approx((0.75, 0.5, 0.5, None))
 
 
-def test_judges_below_the_threshold_have_no_vote_and_self_agreement_counts_as_the_others() -> None:
+def test_self_agreement_counts_at_most_as_much_as_the_others() -> None:
+    assert weights_of(a=measures(0.75, 0.75, 0.75, 1.0))["a"].weight == pytest.approx(0.5)
+    assert weights_of(a=measures(1.0, 1.0, 1.0, 0.5))["a"].weight == pytest.approx(0.75)
+    arbitrary = weights_of(a=measures(0.5, 0.5, 0.5, 1.0))["a"]
+    assert (arbitrary.weight, arbitrary.reason) == (0.0, "it is no more consistent than random answers")
+
+
+def test_judges_below_the_threshold_have_no_vote() -> None:
     judges = {"a": measures(0.6, 0.8, None, None), "b": measures(0.7, 0.8, None, None)}
     weights = consistency_weights(judges, bench_below=0.72)
     assert weights["a"].value == pytest.approx(0.7)
     assert (weights["a"].weight, weights["a"].reason) == (0.0, "its consistency is below 0.72")
     assert weights["b"] == pytest.approx((0.75, 0.5, 0.5, None))
-    assert weights_of(a=measures(0.75, 0.75, 0.75, 1.0))["a"].weight == pytest.approx(0.5)
-    assert weights_of(a=measures(1.0, 1.0, 1.0, 0.5))["a"].weight == pytest.approx(0.75)
-    arbitrary = weights_of(a=measures(0.5, 0.5, 0.5, 1.0))["a"]
-    assert (arbitrary.weight, arbitrary.reason) == (0.0, "it is no more consistent than random answers")
 
 
 def test_judges_without_a_common_measure_cannot_be_compared() -> None:

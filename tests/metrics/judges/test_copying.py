@@ -38,14 +38,12 @@ def draw_errors(seed: int = 0) -> tuple[Floats, Indices, Indices]:
     return errors, panel.units["country"] * 8 + panel.units["topic"], panel.units["topic"]
 
 
-def test_phi_in_one_stratum_is_pearsons_correlation_and_that_of_its_own_odds_ratio() -> None:
+def test_phi_in_one_stratum_is_pearsons_correlation() -> None:
     errors, cell, _ = draw_errors()
     phi = pooled_phi(sum_pairs(errors, cell, np.zeros(len(cell), dtype=np.intp)).totals())
     for value, (i, j) in zip(phi, judge_pairs(5), strict=True):
         shared = ~np.isnan(errors[i]) & ~np.isnan(errors[j])
         assert value == pytest.approx(np.corrcoef(errors[i, shared], errors[j, shared])[0, 1], abs=1e-12)
-    totals = sum_pairs(errors, cell, np.zeros(len(cell), dtype=np.intp)).totals()
-    assert phi_at_odds_ratio(totals, pooled_odds_ratio(totals)) == pytest.approx(pooled_phi(totals), abs=1e-9)
 
 
 def test_phi_over_strata_is_the_correlation_of_deviations_from_the_stratum_means() -> None:
@@ -80,6 +78,12 @@ def test_the_joint_share_has_its_odds_ratio(odds_ratio: float) -> None:
     assert both * (1 - p - q + both) / ((p - both) * (q - both)) == pytest.approx(np.full(3, odds_ratio), rel=1e-3)
     assert joint_share(p, q, np.full(3, np.inf)) == pytest.approx(np.minimum(p, q))
     assert joint_share(p, q, np.zeros(3))[:2] == pytest.approx([0, 0])
+
+
+def test_a_pair_with_the_odds_ratio_of_its_own_table_has_its_own_phi() -> None:
+    errors, cell, _ = draw_errors()
+    totals = sum_pairs(errors, cell, np.zeros(len(cell), dtype=np.intp)).totals()
+    assert phi_at_odds_ratio(totals, pooled_odds_ratio(totals)) == pytest.approx(pooled_phi(totals), abs=1e-9)
 
 
 @pytest.mark.parametrize("n_pairs", [1, 2, 3, 6, 10])

@@ -22,18 +22,19 @@ def test_equally_correlated_judges_by_hand(n_judges: int, correlation: float) ->
     assert effective_number(matrix) == pytest.approx(expected)
 
 
-def test_copies_outvote_the_others_and_contradicting_correlations_have_a_number() -> None:
+def test_copies_outvote_the_others() -> None:
     """The number is that of votes as they are counted: seven clones of nine judges leave little."""
     for n_copies, n_judges, expected in ((2, 5, 25 / 7), (3, 5, 25 / 11), (5, 5, 1), (7, 9, 81 / 51)):
         matrix = np.eye(n_judges)
         matrix[:n_copies, :n_copies] = 1
         assert effective_number(matrix) == pytest.approx(expected)
-    # Pairwise correlations of incomplete tables can.
+
+
+def test_correlations_that_contradict_each_other_have_a_number() -> None:
+    """Pairwise correlations of incomplete tables can."""
     matrix = np.array([[1, -0.9, -0.9], [-0.9, 1, -0.9], [-0.9, -0.9, 1]])
     assert 1 <= effective_number(matrix) <= 9
     assert np.isnan(effective_number(np.full((2, 2), np.nan)))
-    number = effective_judges(*CopyingWorld(traces=2000, difficulty=2.0).draw(0)).number
-    assert known(number.value) < 4
 
 
 @pytest.mark.parametrize(("copies", "expected"), [((), 5), ((0, 1), 25 / 7), ((0, 1, 2), 25 / 11)])
@@ -43,6 +44,11 @@ def test_planted_copies_among_five(copies: tuple[int, ...], expected: float) -> 
     assert counted == [0, 1, 2, 3, 4]
     assert number.resampled == ("country", "topic")
     assert known(number.ci_low) < expected <= known(number.ci_high) + 0.1
+
+
+def test_traces_that_are_hard_for_all_make_judges_count_for_less() -> None:
+    number = effective_judges(*CopyingWorld(traces=2000, difficulty=2.0).draw(0)).number
+    assert known(number.value) < 4
 
 
 def test_why_there_is_no_number() -> None:

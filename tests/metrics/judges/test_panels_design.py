@@ -24,13 +24,16 @@ def test_every_rater_has_equally_many_items_of_an_author_after_each_item(may: np
     assert len(set(so_far[-1][0][may[0]])) == (1 if 60 * per_item % may[0].sum() == 0 else 2)
 
 
-def test_raters_of_one_authors_item_rate_the_others_and_longer_designs_begin_as_shorter_ones() -> None:
-    chosen = balanced_panels(~np.eye(20, dtype=np.bool_), 500, 7, seed=0)
-    shared = (chosen[:, 0] & chosen[:, 1]).sum(axis=1).mean()
-    assert shared > 2 * 7 * 7 / 19  # what independent panels would share
+def test_a_longer_design_begins_as_the_shorter_and_another_seed_is_another_design() -> None:
     short, long = (balanced_panels(PEERS, n, 3, seed=1) for n in (10, 25))
     assert (long[:10] == short).all()
     assert (balanced_panels(PEERS, 10, 3, seed=2) != short).any()
+
+
+def test_those_who_rate_one_authors_item_rate_the_others_too() -> None:
+    chosen = balanced_panels(~np.eye(20, dtype=np.bool_), 500, 7, seed=0)
+    shared = (chosen[:, 0] & chosen[:, 1]).sum(axis=1).mean()
+    assert shared > 2 * 7 * 7 / 19  # what independent panels would share
 
 
 def test_rates_are_those_of_full_panels_though_raters_differ_much() -> None:

@@ -48,31 +48,40 @@ def test_it_stops_as_early_as_it_may(n_assigned: int) -> None:
                 assert can_still_change(left, right, n_returned, n_assigned) == (len(ends) > 1)
 
 
-def test_weighted_majority_by_hand_takes_more_than_half_the_weight() -> None:
+def test_weighted_majority_by_hand() -> None:
     ratings = [[1, 1, 0, NAN, 1], [0, 1, 0, NAN, NAN], [0, 0, NAN, NAN, NAN]]
     # Weights 3, 1, 1 of 5: the first rater alone has the majority. Equal ones: two of three.
     np.testing.assert_array_equal(weighted_majority(ratings, [3, 1, 1]), [1, 1, 0, NAN, 1])
     np.testing.assert_array_equal(weighted_majority(ratings, [1, 1, 1]), [0, 1, 0, NAN, NAN])
     np.testing.assert_array_equal(weighted_majority(ratings, [0, 1, 0]), [0, 1, 0, NAN, NAN])
+
+
+def test_half_the_weight_is_no_majority() -> None:
     assert np.isnan(weighted_majority([[1], [0]], [1, 1])).all()
     # 0.1 + 0.2 is a little more than 0.3 in binary.
     assert np.isnan(weighted_majority([[1], [1], [0]], [0.1, 0.2, 0.3])).all()
     assert np.isnan(weighted_majority([[NAN, NAN]], [1])).all()
 
 
-def test_agreement_with_others_by_hand_finds_who_stands_apart() -> None:
+def test_agreement_with_others_by_hand() -> None:
     ratings = [[1, 1, 0, NAN, 1], [1, 0, 0, 0, NAN], [1, 0, 1, 0, NAN], [0, 1, NAN, 0, NAN]]
     # What the others say, item by item, "-" where they leave it open. The first rater, 1 1 0: 1 0 -. The second,
     # 1 0 0 0: 1 1 - 0. The third, 1 0 1 0: 1 1 0 0. The fourth, 0 1 and 0 on the fourth item: 1 0 and 0.
     agreement = agreement_with_others(ratings)
     assert [(round(p.value * p.n), p.n) for p in agreement if p.value is not None] == [(1, 2), (2, 3), (2, 4), (1, 3)]
-    drawn, _ = draw_raters([0.9, 0.9, 0.9, 0.9, 0.5], 1000, 7)
-    shares = [p.value for p in agreement_with_others(drawn)]
+
+
+def test_agreement_with_nobody_is_no_number() -> None:
+    for ratings in ([[1.0, 0.0], [NAN, NAN]], [[NAN, NAN], [NAN, NAN]]):
+        assert [(p.value, p.n) for p in agreement_with_others(ratings)] == [(None, 0), (None, 0)]
+
+
+def test_agreement_with_others_finds_who_stands_apart() -> None:
+    ratings, _ = draw_raters([0.9, 0.9, 0.9, 0.9, 0.5], 1000, 7)
+    shares = [p.value for p in agreement_with_others(ratings)]
     # An honest judge is right with a majority that is right, or wrong with one that is wrong; a coin half the time.
     assert shares[:4] == pytest.approx([0.88] * 4, abs=0.05)
     assert shares[4] == pytest.approx(0.5, abs=0.05)
-    for without_others in ([[1.0, 0.0], [NAN, NAN]], [[NAN, NAN], [NAN, NAN]]):
-        assert [(p.value, p.n) for p in agreement_with_others(without_others)] == [(None, 0), (None, 0)]
 
 
 def test_copies_do_not_confirm_each_other() -> None:

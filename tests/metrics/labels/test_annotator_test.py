@@ -134,7 +134,7 @@ def test_p_values_are_scipys(seed: int, scoring: Scoring, epsilon: float) -> Non
     np.testing.assert_allclose(result.p_values, expected, rtol=1e-7, atol=1e-12)
 
 
-def test_a_perfect_judge_ties_with_perfect_raters_and_one_that_is_always_wrong_fails() -> None:
+def test_a_perfect_judge_ties_with_perfect_raters() -> None:
     labels = np.tile(np.arange(40) % 2, (3, 1))
     result = alternative_annotator_test(labels, labels[0], epsilon=0.1)
     assert (result.winning_rate, result.advantage_probability, result.passed) == (1.0, 1.0, True)
@@ -142,13 +142,27 @@ def test_a_perfect_judge_ties_with_perfect_raters_and_one_that_is_always_wrong_f
     no_margin = alternative_annotator_test(labels, labels[0], epsilon=0.0)
     assert (no_margin.winning_rate, no_margin.advantage_probability, no_margin.passed) == (0.0, 1.0, False)
     np.testing.assert_array_equal(no_margin.p_values, [1.0, 1.0, 1.0])
+
+
+def test_a_judge_that_is_always_wrong_fails() -> None:
+    labels = np.tile(np.arange(40) % 2, (3, 1))
     result = alternative_annotator_test(labels, 1 - labels[0], epsilon=0.2)
     assert (result.winning_rate, result.advantage_probability, result.passed) == (0.0, 0.0, False)
     np.testing.assert_array_equal(result.p_values, [1.0, 1.0, 1.0])
+
+
+def test_equal_distances_of_decimal_scores_are_a_tie() -> None:
     # 0.3 - 0.1 and 0.5 - 0.3 differ by rounding.
     humans = np.tile([[0.1], [0.3]], (1, 30))
     result = alternative_annotator_test(humans, np.full(30, 0.5), epsilon=0.2, scoring="neg_rmse")
     assert result.advantage_probabilities[0] == 1.0
+
+
+def test_more_raters_an_item_may_be_asked_for() -> None:
+    humans, judge = _ratings()
+    two, three = (alternative_annotator_test(humans, judge, epsilon=0.1, min_raters=m) for m in (2, 3))
+    n_labels = (~np.isnan(humans)).sum(axis=0)
+    assert three.n == int(((n_labels >= 3) & ~np.isnan(judge)).sum()) < two.n == 119
 
 
 def test_too_few_items_say_how_many_are_missing() -> None:
@@ -164,7 +178,7 @@ def test_too_few_items_say_how_many_are_missing() -> None:
     assert "a test over clusters needs 5 of them: rater 1 lacks 2, rater 2 lacks 2" in (few_topics.reason or "")
 
 
-def test_clusters_are_tested_by_their_means_and_more_raters_an_item_may_be_asked_for() -> None:
+def test_clusters_are_tested_by_their_means() -> None:
     humans, judge = _ratings()
     clusters = np.arange(120) % 7
     result = alternative_annotator_test(humans[:2], judge, epsilon=0.1, clusters=clusters)
@@ -175,9 +189,6 @@ def test_clusters_are_tested_by_their_means_and_more_raters_an_item_may_be_asked
     one_each = alternative_annotator_test(humans, judge, epsilon=0.1, clusters=np.arange(120))
     plain = alternative_annotator_test(humans, judge, epsilon=0.1)
     np.testing.assert_allclose(one_each.p_values, plain.p_values)
-    two, three = (alternative_annotator_test(humans, judge, epsilon=0.1, min_raters=m) for m in (2, 3))
-    n_labels = (~np.isnan(humans)).sum(axis=0)
-    assert three.n == int(((n_labels >= 3) & ~np.isnan(judge)).sum()) < two.n == 119
 
 
 def test_the_clustered_test_keeps_its_level_where_the_plain_one_does_not() -> None:

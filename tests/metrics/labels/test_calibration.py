@@ -58,14 +58,10 @@ def test_error_is_of_ratings_not_seen() -> None:
     assert known(calibration.error_after.value) > float(np.abs(y - y.mean()).mean()) - 0.05
 
 
-def test_split_and_band_are_seeded() -> None:
+def test_split_is_seeded() -> None:
     x, y = np.random.default_rng(2).normal(size=(2, 50))
     assert calibrate(x, y, seed=1).error_after == calibrate(x, y, seed=1).error_after
     assert calibrate(x, y, seed=1).error_after != calibrate(x, y, seed=2).error_after
-    probabilities, labels = _sample(4)
-    assert _measure(probabilities, labels, seed=1) == _measure(probabilities, labels, seed=1)
-    first, second = (_measure(probabilities, labels, seed=seed).error_if_calibrated for seed in (1, 2))
-    assert first != second
 
 
 def test_thirty_are_enough_and_twenty_nine_are_not() -> None:
@@ -80,11 +76,15 @@ def test_thirty_are_enough_and_twenty_nine_are_not() -> None:
         calibration.predict([0.1])
 
 
-def test_equal_scores_give_no_curve_and_missing_ones_stay_missing() -> None:
+def test_equal_scores_give_no_curve() -> None:
     x = np.linspace(-1, 1, 40)
     assert calibrate(np.full(40, 0.3), x).reason == "all scores are equal"
     assert calibrate(x, np.full(40, 0.3)).reason == "all ratings are equal"
     assert calibrate([], []).reason == "calibration needs 30 ratings, but there are 0"
+
+
+def test_missing_scores_stay_missing() -> None:
+    x = np.linspace(-1, 1, 40)
     calibration = calibrate(x, 2 * x).predict([[0.0, NAN], [9.0, -9.0]])
     np.testing.assert_allclose(calibration, np.array([[0.0, NAN], [2.0, -2.0]]), atol=0.05)
 
@@ -113,7 +113,7 @@ def _measure(probabilities: Floats, labels: Floats, **options: Any) -> Confidenc
     return confidence_calibration_error(probabilities, labels, n_resamples=500, **options)
 
 
-def test_bins_are_those_of_the_definition_with_ends_in_the_bin_above() -> None:
+def test_bins_are_those_of_the_definition() -> None:
     probabilities = np.array([0.05] * 20 + [0.65] * 20 + [1.0] * 10)
     labels = np.array([1.0] * 3 + [0.0] * 17 + [1.0] * 10 + [0.0] * 10 + [1.0] * 9 + [0.0])
     result = _measure(probabilities, labels)
@@ -122,18 +122,24 @@ def test_bins_are_those_of_the_definition_with_ends_in_the_bin_above() -> None:
     assert [b.mean_probability for b in result.bins] == pytest.approx([0.05, 0.65, 1.0])
     assert [b.share for b in result.bins] == pytest.approx([0.15, 0.5, 0.9])
     assert (result.bins[2].band_low, result.bins[2].band_high) == pytest.approx((1.0, 1.0))
+
+
+def test_an_end_of_a_bin_belongs_to_the_bin_above() -> None:
     # 0.57 * 100 is 56.99999999999999 in floating point.
     result = _measure(np.full(40, 0.57), np.tile([0.0, 1.0], 20), n_bins=100)
     assert [(b.low, b.n) for b in result.bins] == [(0.57, 40)]
 
 
-def test_a_calibrated_judge_is_within_the_band_and_an_overconfident_one_outside() -> None:
+def test_a_calibrated_judge_is_within_the_band() -> None:
     # 200 labels in ten bins: an error of about .07 by chance.
     results = [_measure(*_sample(seed)) for seed in range(60)]
     outside = sum(r.error > r.error_band_high for r in results if r.error is not None and r.error_band_high is not None)
     assert outside <= 6  # 2.5% of 60 are 1.5
     assert np.mean([r.error_if_calibrated for r in results if r.error_if_calibrated]) == pytest.approx(0.07, abs=0.015)
     assert np.mean([r.p_value for r in results if r.p_value]) == pytest.approx(0.5, abs=0.13)
+
+
+def test_an_overconfident_judge_is_outside_the_band() -> None:
     result = _measure(*_sample(1, slope=0.3, n=400))
     assert known(result.error) > known(result.error_band_high)
     assert result.p_value == pytest.approx(1 / 501)
@@ -158,6 +164,13 @@ def test_slope_and_intercept_maximize_the_weighted_likelihood() -> None:
     offset = minimize(loss_at_slope_1, np.zeros(1), method="BFGS")
     assert result.slope.value == pytest.approx(joint.x[0], abs=1e-4)
     assert result.intercept.value == pytest.approx(offset.x[0], abs=1e-4)
+
+
+def test_the_band_is_seeded() -> None:
+    probabilities, labels = _sample(4)
+    assert _measure(probabilities, labels, seed=1) == _measure(probabilities, labels, seed=1)
+    first, second = (_measure(probabilities, labels, seed=seed).error_if_calibrated for seed in (1, 2))
+    assert first != second
 
 
 def test_degenerate_input_has_a_reason() -> None:

@@ -26,11 +26,14 @@ STEPS = (10, 25, 50, 80, 120, 180, 260)
 SIZES = st.lists(st.integers(1, 400), min_size=1, max_size=12)
 
 
-def test_labels_for_a_half_width_reach_it_with_fewer_of_few_traces() -> None:
+def test_labels_for_a_half_width_reach_it() -> None:
     n = labels_for_half_width(0.05, 0.5)
     assert n == pytest.approx(387, abs=1)
     assert t.ppf(0.975, n - 1) * 0.5 / n**0.5 <= 0.05
     assert t.ppf(0.975, n - 3) * 0.5 / (n - 2) ** 0.5 > 0.05
+
+
+def test_few_traces_need_fewer_labels() -> None:
     n = labels_for_half_width(0.05, 0.5, 400)
     assert t.ppf(0.975, n - 1) * 0.5 * ((1 - n / 400) / n) ** 0.5 <= 0.05
     assert n < 200
@@ -38,7 +41,7 @@ def test_labels_for_a_half_width_reach_it_with_fewer_of_few_traces() -> None:
     assert labels_for_half_width(0.05, 0.0) == 2
 
 
-def test_labels_for_a_difference_have_the_power_above_the_floor_of_topics() -> None:
+def test_labels_for_a_difference_have_the_power() -> None:
     n = labels_for_difference(0.2, 0.4)
     assert NormalIndPower().power(0.2 / 0.4, n, 0.05) == pytest.approx(0.8, abs=0.01)
     assert labels_for_difference(0.2, 0.4, n_comparisons=19) > 1.7 * n
@@ -46,6 +49,9 @@ def test_labels_for_a_difference_have_the_power_above_the_floor_of_topics() -> N
     first, second = (rng.normal(mean, 0.4, (4000, n)) for mean in (0.0, 0.2))
     z = (second.mean(axis=1) - first.mean(axis=1)) / (0.4 * (2 / n) ** 0.5)
     assert (np.abs(z) > 1.96).mean() == pytest.approx(0.8, abs=0.03)
+
+
+def test_the_floor_of_19_topics_is_nearly_five_points() -> None:
     assert half_width_floor({"topic": 0.1}, {"topic": 19}) == pytest.approx(0.0482, abs=1e-4)
     both = half_width_floor({"topic": 0.1, "country": 0.05}, {"topic": 19, "country": 55})
     assert both == pytest.approx(t.ppf(0.975, 18) * (0.01 / 19 + 0.0025 / 55) ** 0.5)
@@ -93,13 +99,16 @@ def test_the_mean_is_hardly_ever_missed_however_often_one_looks(sizes: list[int]
     assert n_missed <= 2  # at most 5% in expectation
 
 
-def test_the_interval_shrinks_to_the_mean_from_nothing_known() -> None:
+def test_the_interval_shrinks_to_the_mean() -> None:
     [population] = _draw_population(np.random.default_rng(1), [300], [0.8])
     widths = [stratified_confidence_sequence([population[:n]], [300]).half_width for n in (20, 80, 200, 290)]
     assert widths == sorted(widths, reverse=True)
     assert widths[1] < 0.15
     census = stratified_confidence_sequence([population], [300])
     assert (census.low, census.value, census.high) == pytest.approx([population.mean()] * 3, abs=1e-3)
+
+
+def test_without_labels_nothing_is_known() -> None:
     empty = stratified_confidence_sequence([[], []], [10, 20])
     assert (empty.value, empty.low, empty.high, empty.n) == (None, 0.0, 1.0, 0)
 

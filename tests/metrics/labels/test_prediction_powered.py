@@ -236,11 +236,14 @@ def test_wrong_arguments_are_named() -> None:
         prediction_powered_mean(judge, [1.0, np.inf, NAN])
 
 
-def test_a_linear_relation_is_learnt_with_weights_and_no_label_predicts_itself() -> None:
+def test_a_linear_relation_is_learnt() -> None:
     x = np.linspace(0, 1, 400)[:, None]
     labels = np.where(np.arange(400) % 2 == 0, 0.2 + 0.6 * x[:, 0], NAN)
     predictions = cross_fit_predictions(x, labels)
     assert np.abs(predictions - (0.2 + 0.6 * x[:, 0])).max() < 0.01
+
+
+def test_a_label_does_not_predict_itself() -> None:
     rng = np.random.default_rng(0)
     x, labels = rng.normal(size=(60, 1)), rng.random(60)
     changed = labels.copy()
@@ -248,16 +251,6 @@ def test_a_linear_relation_is_learnt_with_weights_and_no_label_predicts_itself()
     before, after = cross_fit_predictions(x, labels), cross_fit_predictions(x, changed)
     assert before[7] == after[7]
     assert (before != after).sum() > 30
-    x = np.zeros((40, 1))
-    labels = np.tile([0.0, 1.0], 20)
-    predictions = cross_fit_predictions(x, labels, weights=np.tile([1.0, 3.0], 20))
-    assert predictions.mean() == pytest.approx(0.75, abs=0.03)
-    with pytest.raises(ValueError, match="features must have the shape"):
-        cross_fit_predictions(np.zeros(3), np.zeros(3))
-    with pytest.raises(ValueError, match="features must be finite"):
-        cross_fit_predictions(np.full((3, 1), NAN), np.zeros(3))
-    with pytest.raises(ValueError, match="n_folds must be from 2 to the number of labels, 3, but is 5"):
-        cross_fit_predictions(np.zeros((3, 1)), np.zeros(3))
 
 
 def test_features_without_relation_do_not_bias_a_corrected_mean() -> None:
@@ -278,3 +271,19 @@ def test_features_without_relation_do_not_bias_a_corrected_mean() -> None:
 
 def _end(end: float | None) -> float:
     return known(end)
+
+
+def test_weights_count() -> None:
+    x = np.zeros((40, 1))
+    labels: Floats = np.tile([0.0, 1.0], 20)
+    predictions = cross_fit_predictions(x, labels, weights=np.tile([1.0, 3.0], 20))
+    assert predictions.mean() == pytest.approx(0.75, abs=0.03)
+
+
+def test_wrong_arguments_of_cross_fitting_are_named() -> None:
+    with pytest.raises(ValueError, match="features must have the shape"):
+        cross_fit_predictions(np.zeros(3), np.zeros(3))
+    with pytest.raises(ValueError, match="features must be finite"):
+        cross_fit_predictions(np.full((3, 1), NAN), np.zeros(3))
+    with pytest.raises(ValueError, match="n_folds must be from 2 to the number of labels, 3, but is 5"):
+        cross_fit_predictions(np.zeros((3, 1)), np.zeros(3))

@@ -98,7 +98,7 @@ def test_a_judge_that_always_ties_has_no_figure_but_a_coverage() -> None:
             )
 
 
-def test_what_was_not_asked_is_not_lost_and_figures_of_both_orders_say_that_one_was_asked() -> None:
+def test_what_was_not_asked_is_not_lost() -> None:
     one = judge(np.random.default_rng(1))
     preferences, asked = one.preferences.copy(), one.asked.copy()
     asked[:, 0, 1] = asked[:, 1, 0] = False
@@ -107,14 +107,6 @@ def test_what_was_not_asked_is_not_lost_and_figures_of_both_orders_say_that_one_
     preferences[4, 5] = 0.5
     figure = estimate_commutativity([one._replace(preferences=preferences, asked=asked)], "pooled")
     assert (figure.n, figure.ties, figure.lost, figure.value) == (N * (N - 1) // 2 - 3, 1, 1, 1.0)
-    is_forward = np.triu(np.ones((N, N), dtype=bool), 1)
-    answers = one._replace(asked=one.asked & is_forward, preferences=np.where(is_forward, one.preferences, np.nan))
-    for figure in (
-        estimate_commutativity([answers], "pooled"),
-        estimate_negation_invariance([answers], "pooled", calibrated=True),
-        estimate_human_agreement([answers], "pooled", calibrated=True),
-    ):
-        assert (figure.value, figure.lost, figure.reason) == (None, 0, "no pair was asked about in both orders")
 
 
 def test_nothing_to_count_has_a_reason() -> None:
@@ -124,6 +116,18 @@ def test_nothing_to_count_has_a_reason() -> None:
         figure = estimate([empty], "instances")
         assert (figure.value, figure.coverage, figure.lost) == (None, None, 0)
         assert figure.reason in ("not asked", NO_DECISION)
+
+
+def test_figures_of_both_orders_say_that_pairs_were_asked_about_in_one_order() -> None:
+    one = judge(np.random.default_rng(1))
+    is_forward = np.triu(np.ones((N, N), dtype=bool), 1)
+    answers = one._replace(asked=one.asked & is_forward, preferences=np.where(is_forward, one.preferences, np.nan))
+    for figure in (
+        estimate_commutativity([answers], "pooled"),
+        estimate_negation_invariance([answers], "pooled", calibrated=True),
+        estimate_human_agreement([answers], "pooled", calibrated=True),
+    ):
+        assert (figure.value, figure.lost, figure.reason) == (None, 0, "no pair was asked about in both orders")
 
 
 def test_position_bias_is_measured_on_pairs_answered_in_both_orders() -> None:
@@ -206,15 +210,13 @@ def test_wrong_arguments_are_named() -> None:
         self_agreement([1.0, 0.0])
 
 
-def test_raw_answers_fall_back_on_the_other_order_and_probabilities_decide_above_one_half() -> None:
+def test_raw_answers_fall_back_on_the_other_order_and_calibrated_ones_need_both() -> None:
     # 0-1: first order says 0, the other says 1. 0-2: only the other order, says 2. 1-2: both say 1.
     values = [[9, 1, NAN], [1, 9, 1], [1, 0, 9]]
     np.fill_diagonal(array := np.array(values), NAN)
     np.testing.assert_array_equal(pair_probabilities(array), [[NAN, 1, 0], [0, NAN, 1], [1, 0, NAN]])
     np.testing.assert_array_equal(pair_probabilities(array, True), [[NAN, 0.5, NAN], [0.5, NAN, 1], [NAN, 0, NAN]])
     np.testing.assert_array_equal(average_answered_orders(array), [[NAN, 0.5, 0], [0.5, NAN, 1], [1, 0, NAN]])
-    array = np.array([[0, 0.1 + 0.4, 0.51], [0, 0, 0.2], [0, 0, 0]])
-    assert preference_graph(array).tolist() == [[False, False, True], [False, False, False], [False, True, False]]
 
 
 def test_a_judge_that_names_the_first_item_decides_nothing_calibrated_though_orders_are_missing() -> None:
@@ -231,6 +233,11 @@ def test_a_judge_that_names_the_first_item_decides_nothing_calibrated_though_ord
         assert (share.value, share.n, share.ties) == (None, 0, both.sum())
         assert share.lost == 15 - both.sum()
     assert estimate_transitivity([answers], 3, calibrated=True).n_decided == 0
+
+
+def test_probabilities_are_decisions_above_one_half() -> None:
+    array = np.array([[0, 0.1 + 0.4, 0.51], [0, 0, 0.2], [0, 0, 0]])
+    assert preference_graph(array).tolist() == [[False, False, True], [False, False, False], [False, True, False]]
 
 
 def test_complete_binary_answers_give_the_papers_equations() -> None:
@@ -253,13 +260,17 @@ def test_complete_binary_answers_give_the_papers_equations() -> None:
         assert (counts.n, counts.ties, counts.lost) == (len(expected), 0, 0)
 
 
-def test_commutativity_leaves_ties_out_and_position_consistency_counts_them() -> None:
+def test_commutativity_leaves_ties_and_failures_out() -> None:
     # 0-1 both 0: kept. 0-2 first shown wins both times: not. 0-3 two ties, 1-2 tie and a win: ties. Rest failed.
     values = [[0, 1, 1, 0.5], [0, 0, 0.5, NAN], [1, 1, 0, NAN], [0.5, 1, NAN, 0]]
     counts = commutativity(values)
     assert (counts.value, counts.n, counts.ties, counts.lost) == (0.5, 2, 2, 2)
     assert known(counts.by_item).tolist() == [[1, 2], [1, 1], [0, 1], [0, 0]]
-    # The table of the test above: 0-1 and the two ties are equal answers, a tie and a win are not.
+
+
+def test_position_consistency_counts_ties_as_answers() -> None:
+    """The table of the test above: 0-1 and the two ties are equal answers, a tie and a win are not."""
+    values = [[0, 1, 1, 0.5], [0, 0, 0.5, NAN], [1, 1, 0, NAN], [0.5, 1, NAN, 0]]
     counts = position_consistency(values)
     assert (counts.value, counts.n, counts.ties, counts.lost) == (0.5, 4, 0, 2)
     assert known(counts.by_item).tolist() == [[2, 3], [1, 2], [0, 2], [1, 1]]
@@ -299,11 +310,14 @@ def test_planted_faults_come_back() -> None:
     assert commutativity(truth).value == negation_invariance(truth, 1 - truth).value == 1.0
 
 
-def test_human_agreement_is_over_decided_pairs_and_self_agreement_over_majorities() -> None:
+def test_human_agreement_is_over_pairs_that_people_and_the_judge_decided() -> None:
     people = np.array([[NAN, 1, 0.5, 0], [NAN] * 4, [NAN, 1, NAN, 1], [NAN] * 4])
     judge = np.array([[0, 1, 1, 1], [0, 0, 0.5, 0], [0, 0.5, 0, NAN], [0, 0, NAN, 0]])
     counts = human_agreement(judge, people)
     assert (counts.value, counts.n, counts.ties, counts.lost) == (0.5, 2, 1, 1)
+
+
+def test_self_agreement_is_the_mean_share_of_the_majority_of_decisions() -> None:
     # 3/4, and 2/2 with a tie left out; one valid answer alone is lost, and one decision with a tie is tied.
     samples = np.array([[1, 1, 0, 1], [1, 1, 0.5, NAN], [1, NAN, NAN, NAN], [0.5, 0.5, 0, NAN]])
     counts = self_agreement(samples)

@@ -50,9 +50,12 @@ def logistic(comparisons: Floats, n: int) -> Any:
     return sm.GLM(comparisons[:, 2], design[:, 1:], family=sm.families.Binomial()).fit(tol=1e-12)
 
 
-def test_win_loss_rate_by_hand_of_the_comparisons_of_a_preference_array() -> None:
+def test_comparisons_of_a_preference_array() -> None:
     rows = comparisons_from_preferences(np.array([[0, 1, NAN], [0.5, 0, NAN], [0, NAN, 0]]))
     assert rows.tolist() == [[0, 1, 1], [1, 0, 0.5], [2, 0, 0]]
+
+
+def test_win_loss_rate_by_hand() -> None:
     # 0: two wins and a tie of 3; 1: a loss, a tie of 2; 2: a loss of 1; 3: nothing valid.
     rows = np.array([[0, 1, 1], [2, 0, 0], [1, 0, 0.5], [3, 0, NAN]])
     expected = np.array([2.5 * 2 / 3 - 1, 0.5 * 2 / 2 - 1, -1, NAN])
@@ -112,7 +115,7 @@ def test_bradley_terry_equals_logistic_regression() -> None:
     np.testing.assert_allclose(strengths.std_error, expected, rtol=1e-4)
 
 
-def test_two_items_have_the_log_odds_and_an_unbeaten_one_a_strength_only_with_a_prior() -> None:
+def test_two_items_have_the_log_odds() -> None:
     # 3 wins to 1, no prior: difference log 3. With a prior of 2, by hand: each side plays 2 with the phantom.
     rows = [[0, 1, 1]] * 3 + [[1, 0, 1]]
     strengths = bradley_terry(rows, 2, prior=0)
@@ -122,6 +125,9 @@ def test_two_items_have_the_log_odds_and_an_unbeaten_one_a_strength_only_with_a_
     # Stationarity: expected wins equal those counted, phantom games among them.
     between, phantom = 1 / (1 + math.exp(drawn[1] - drawn[0])), 1 / (1 + math.exp(-drawn[0]))
     assert 4 * between + 2 * phantom == pytest.approx(3 + 1)
+
+
+def test_an_unbeaten_item_has_a_strength_only_with_a_prior() -> None:
     rows = [[0, 1, 1], [1, 2, 1], [0, 2, 1]]
     without = bradley_terry(rows, 3, prior=0)
     assert np.isnan(without.strength).all()
@@ -139,12 +145,7 @@ def test_disconnected_sets_and_silent_items_are_named() -> None:
     assert bradley_terry([[0, 1, 1]] * 99, 2, max_iterations=2).reason == "not converged in 2 iterations"
 
 
-def test_elo_of_one_game_is_the_known_step_and_of_many_depends_on_their_order() -> None:
-    # Even players: the winner gains half of k. One comparison has one order.
-    elo_ratings = elo([[1, 0, 1]], 2, k=32, shuffles=5)
-    assert elo_ratings.rating.tolist() == [984.0, 1016.0]
-    assert elo_ratings.low.tolist() == elo_ratings.high.tolist() == [984.0, 1016.0]
-    assert np.isnan(elo([], 2).rating).all()
+def test_elo_depends_on_the_order_and_says_how_far() -> None:
     strength = np.linspace(-2, 2, 10)
     rows = games(strength, 600, 3)
     elo_ratings = elo(rows, 11, seed=1)
@@ -154,6 +155,14 @@ def test_elo_of_one_game_is_the_known_step_and_of_many_depends_on_their_order() 
     assert spearmanr(elo_ratings.rating[:10], strength).statistic > 0.9
     assert elo_ratings.rating[:10].mean() == pytest.approx(1000)
     np.testing.assert_array_equal(elo_ratings.rating, elo(rows, 11, seed=1).rating)
+
+
+def test_elo_of_one_game_is_the_known_step() -> None:
+    # Even players: the winner gains half of k. One comparison has one order.
+    elo_ratings = elo([[1, 0, 1]], 2, k=32, shuffles=5)
+    assert elo_ratings.rating.tolist() == [984.0, 1016.0]
+    assert elo_ratings.low.tolist() == elo_ratings.high.tolist() == [984.0, 1016.0]
+    assert np.isnan(elo([], 2).rating).all()
 
 
 def order_of(n: int, seed: int) -> Floats:
@@ -177,13 +186,16 @@ def test_repair_of_a_ranking_with_a_tenth_flipped(n: int, seed: int) -> None:
     assert repaired.flipped.tolist() == differs.tolist()
 
 
-def test_repair_changes_no_order_and_compares_no_ties_strangers_and_silent_items() -> None:
+def test_repair_of_an_order_changes_nothing() -> None:
     truth = order_of(12, 0)
     repaired = repair(truth)
     off = ~np.eye(12, dtype=bool)
     np.testing.assert_array_equal(repaired.preferences[off], truth[off])
     assert repaired.flipped.shape == (0, 2)
     assert [int(truth[a, b]) for a, b in zip(repaired.order, repaired.order[1:], strict=False)] == [1] * 11
+
+
+def test_repair_does_not_compare_ties_strangers_and_silent_items() -> None:
     # 0 and 1 tie and beat 2; 3 beats 4 but met none of the others; 5 never had an answer.
     values = np.full((6, 6), NAN)
     values[0, 1], values[0, 2], values[1, 2], values[3, 4] = 0.5, 1, 1, 1

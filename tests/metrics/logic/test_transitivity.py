@@ -44,20 +44,10 @@ FOUR_CYCLE = np.where(np.roll(np.eye(4), 1, axis=1) == 1, 1.0, NAN)
 """0 > 1 > 2 > 3 > 0 and nothing about 0, 2 and 1, 3."""
 
 
-def test_known_shares_of_a_cycle_of_four_of_orders_and_of_random_tournaments() -> None:
+def test_a_set_whose_only_cycle_has_four_items() -> None:
     assert transitivity(FOUR_CYCLE, k=3).value == 1.0
     assert transitivity(FOUR_CYCLE, k=4).value == 0.0
     assert transitivity(FOUR_CYCLE, k=4).pairs_answered == 4
-    rank = np.random.default_rng(0).permutation(30)
-    values = (rank[:, None] < rank[None, :]).astype(float)
-    for k in (3, 5, 29, 30):
-        assert transitivity(values, k=k).value == 1.0
-    # K! of the 2^(K(K-1)/2) tournaments on K items are orders: 6/8 for 3, 24/64 for 4.
-    for k, expected in ((3, 0.75), (4, 0.375)):
-        transitive_share = transitivity(tournament(200, 1), k=k, max_subsets=20_000)
-        assert transitive_share.value == pytest.approx(expected, abs=0.02)
-        assert not transitive_share.exhaustive
-        assert known(transitive_share.ci_low) < known(transitive_share.ci_high)
 
 
 @pytest.mark.parametrize("k", [3, 4, 5, 8])
@@ -71,6 +61,22 @@ def test_random_relations_match_networkx(k: int, unknown: float, ties: float, ca
         assert transitive_share.exhaustive
         assert transitive_share.n == math.comb(8, k)
         assert transitive_share.ci_low == transitive_share.ci_high == transitive_share.value
+
+
+def test_an_order_is_transitive_whatever_the_items_are_called() -> None:
+    rank = np.random.default_rng(0).permutation(30)
+    values = (rank[:, None] < rank[None, :]).astype(float)
+    for k in (3, 5, 29, 30):
+        assert transitivity(values, k=k).value == 1.0
+
+
+def test_a_random_tournament_has_the_known_share() -> None:
+    # K! of the 2^(K(K-1)/2) tournaments on K items are orders: 6/8 for 3, 24/64 for 4.
+    for k, expected in ((3, 0.75), (4, 0.375)):
+        transitive_share = transitivity(tournament(200, 1), k=k, max_subsets=20_000)
+        assert transitive_share.value == pytest.approx(expected, abs=0.02)
+        assert not transitive_share.exhaustive
+        assert known(transitive_share.ci_low) < known(transitive_share.ci_high)
 
 
 def test_sampled_interval_covers_the_exact_value() -> None:
@@ -161,7 +167,7 @@ def test_a_set_that_is_one_cycle_of_five_has_a_figure() -> None:
     assert all(nx.is_directed_acyclic_graph(graph.subgraph(set(range(5)) - {left})) for left in range(5))
 
 
-def test_the_partial_figure_is_that_of_the_paper_and_wordings_of_one_set_have_the_same_draws() -> None:
+def test_the_partial_figure_is_that_of_the_paper_for_one_set() -> None:
     rng = np.random.default_rng(2)
     wins = random_answers(rng, 9)
     wins[np.triu(rng.random((9, 9)) < 0.4, 1)] = np.nan
@@ -169,13 +175,6 @@ def test_the_partial_figure_is_that_of_the_paper_and_wordings_of_one_set_have_th
     for k in (3, 4, 5):
         figure = estimate_transitivity([answered(wins)], k, calibrated=True).partial["pooled"]
         assert figure.value == transitivity(wins, k, calibrated=True).value
-    first, second = biased_answers(rng, 8), biased_answers(rng, 8)
-    one = estimate_transitivity([answered(first, "a")], 5).margin
-    twice = estimate_transitivity([answered(first, "a"), answered(first, "a")], 5).margin
-    assert twice == pytest.approx(one)
-    two_sets = estimate_transitivity([answered(first, "a"), answered(second, "b")], 5).margin
-    two_wordings = estimate_transitivity([answered(first, "a"), answered(second, "a")], 5).margin
-    assert two_sets["instances"] < two_wordings["instances"]
 
 
 def test_instances_are_the_mean_over_sets() -> None:
@@ -238,19 +237,13 @@ def test_why_there_is_no_figure() -> None:
             assert figures.partial[averaged].reason == of_partial
 
 
-def test_sampled_subsets_have_a_margin_and_there_is_none_where_nothing_is_drawn() -> None:
+def test_sampled_subsets_have_a_margin() -> None:
     rng = np.random.default_rng(5)
     answer_sets = [answered(random_answers(rng), f"set {i}") for i in range(6)]
     assert estimate_transitivity(answer_sets, 4).margin["pooled"] == 0.0
     sampled = estimate_transitivity(answer_sets, 4, max_subsets=100)
     assert sampled.complete["pooled"].n == 600
     assert 0.03 < sampled.margin["pooled"] < 0.05
-    consistent = np.triu(np.ones((16, 16)), 1)
-    all_checked = estimate_transitivity([answered(consistent)], 3)
-    assert all_checked.margin == {"instances": 0.0, "pooled": 0.0}
-    sampled = estimate_transitivity([answered(consistent)], 5)  # all alike, but not all subsets were checked
-    assert 0 < sampled.margin["pooled"] == sampled.margin["instances"] < 0.005
-    assert estimate_transitivity([answered(np.full((5, 5), np.nan))], 3).margin["instances"] == 0.0
 
 
 def test_ties_differ_from_missing_answers() -> None:
@@ -344,9 +337,12 @@ def test_the_mean_over_draws_is_that_over_all_orders() -> None:
             assert checked.is_acyclic.mean() == pytest.approx(np.mean(shares))
 
 
-def test_wrong_sizes_of_checked_subsets_are_named_and_impossible_ones_need_no_memory() -> None:
+def test_wrong_sizes_of_checked_subsets_are_named() -> None:
     with pytest.raises(ValueError, match="max_subsets at least 1"):
         check_subsets(FOUR_CYCLE, np.ones((4, 4), dtype=bool), 3, 0, 0, set_name="s")
+
+
+def test_subsets_that_no_set_can_have_need_no_memory() -> None:
     for k in (5, 10**5, 10**25):
         checked = check_subsets(FOUR_CYCLE, np.ones((4, 4), dtype=bool), k, 1000, 0, set_name="s")
         assert (len(checked.subsets), len(checked.is_acyclic), checked.pairs.n_decided) == (0, 0, 4)
@@ -378,3 +374,23 @@ def test_the_margin_holds_for_other_draws(sizes: tuple[int, ...], max_subsets: i
         assert values.mean() == pytest.approx(truth[averaged], abs=3 * values.std() / np.sqrt(N_SEEDS) + 0.003)
         assert (np.abs(values - values.mean()) <= margins).mean() >= 0.92
         assert margins.mean() / 1.96 == pytest.approx(values.std(), rel=0.3)  # not far too wide either
+
+
+def test_wordings_of_one_set_have_the_same_draws() -> None:
+    rng = np.random.default_rng(2)
+    first, second = biased_answers(rng, 8), biased_answers(rng, 8)
+    one = estimate_transitivity([answered(first, "a")], 5).margin
+    twice = estimate_transitivity([answered(first, "a"), answered(first, "a")], 5).margin
+    assert twice == pytest.approx(one)
+    two_sets = estimate_transitivity([answered(first, "a"), answered(second, "b")], 5).margin
+    two_wordings = estimate_transitivity([answered(first, "a"), answered(second, "a")], 5).margin
+    assert two_sets["instances"] < two_wordings["instances"]
+
+
+def test_there_is_no_margin_where_nothing_is_drawn() -> None:
+    consistent = np.triu(np.ones((16, 16)), 1)
+    all_checked = estimate_transitivity([answered(consistent)], 3)
+    assert all_checked.margin == {"instances": 0.0, "pooled": 0.0}
+    sampled = estimate_transitivity([answered(consistent)], 5)  # all alike, but not all subsets were checked
+    assert 0 < sampled.margin["pooled"] == sampled.margin["instances"] < 0.005
+    assert estimate_transitivity([answered(np.full((5, 5), np.nan))], 3).margin["instances"] == 0.0

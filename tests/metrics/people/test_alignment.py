@@ -36,14 +36,20 @@ def concordance(x: object, y: object) -> float | None:
     return crossed_jackknife(CONCORDANCE, scores, truth, index, index).value
 
 
-def test_concordance_of_published_measurements_is_the_formula_at_any_scale() -> None:
+def test_concordance_of_published_measurements() -> None:
     assert concordance(WRIGHT, MINI) == pytest.approx(0.9427, abs=0.0005)  # R: DescTools::CCC, epiR::epi.ccc
+
+
+def test_it_is_the_formula_at_any_scale() -> None:
     w = World(0, 9, 7)
     for shift, scale in ((0.0, 1.0), (1e6, 1.0), (-3.0, 1e-6)):
         x, y = shift + scale * w.first, shift + scale * w.truth
         expected = 2 * np.cov(w.first, w.truth, ddof=0)[0, 1]
         expected /= w.first.var() + w.truth.var() + (w.first.mean() - w.truth.mean()) ** 2
         assert concordance(x, y) == pytest.approx(expected, rel=1e-6)
+
+
+def test_equal_reversed_and_constant_scores() -> None:
     y = np.array([-0.5, 0.1, 0.4])
     assert concordance(y, y) == pytest.approx(1)
     assert concordance(-y, y - y.mean() - y.mean()) == pytest.approx(concordance(y, -(y - 2 * y.mean())))
@@ -72,10 +78,13 @@ def test_differences_are_recovered_on_fishers_z() -> None:
     assert (difference.ci_low or 0) < (difference.value or 0) < (difference.ci_high or 0)
 
 
-def test_errors_by_hand_have_students_intervals_above_zero() -> None:
+def test_errors_by_hand() -> None:
     assert mae(X, Y).value == 5 / 8
     assert rmse(X, Y).value == pytest.approx(np.sqrt(30 / 64), abs=1e-15)
     assert bias(X, Y).value == -1 / 8
+
+
+def test_intervals_of_errors_are_students() -> None:
     d = np.array(X) - np.array(Y)
     for error, values in ((mae(X, Y), np.abs(d)), (bias(X, Y), d)):
         want = stats.ttest_1samp(values, 0).confidence_interval()
@@ -83,6 +92,9 @@ def test_errors_by_hand_have_students_intervals_above_zero() -> None:
     want = stats.ttest_1samp(d**2, 0).confidence_interval()
     error = rmse(X, Y)
     assert (error.ci_low, error.ci_high) == pytest.approx((np.sqrt(max(want.low, 0)), np.sqrt(want.high)), abs=1e-12)
+
+
+def test_the_interval_of_an_error_does_not_go_below_zero() -> None:
     error = mae([0, 0, 0, 2], [0, 0, 0.1, 0])
     assert error.ci_low == 0
     assert bias([0, 0, 0, 2], [0, 0, 0.1, 0]).ci_low is not None
@@ -128,18 +140,11 @@ def test_a_country_that_is_further_is_found_and_equal_ones_are_not() -> None:
     assert n_found >= 80
 
 
-def test_an_interval_excludes_1_with_the_p_value_and_few_cells_or_perfect_ones_have_a_reason() -> None:
+def test_an_interval_excludes_1_where_the_p_value_is_below_5_percent() -> None:
     errors = 0.2 * np.random.default_rng(0).standard_normal(120)
     for ratio in compare_place_errors(errors, TRUTH, COUNTRIES, TOPICS, "topic").values():
         assert ((ratio.ci_low or 0) > 1 or (ratio.ci_high or 2) < 1) == (known(ratio.p_value) < 0.05)
         assert ratio.resampled == ("topic",)
-    few = np.where((COUNTRIES == 3) & (TOPICS > 3), np.nan, errors)
-    ratios = compare_place_errors(few, TRUTH, COUNTRIES, TOPICS, "topic")
-    assert (ratios[3].value, ratios[3].n, ratios[3].reason) == (None, 4, FEW_CELLS_REASON)
-    assert ratios[2].p_value is not None
-    perfect = compare_place_errors(np.where(COUNTRIES == 3, 0.0, errors), TRUTH, COUNTRIES, TOPICS, "topic")
-    assert {ratio.reason for ratio in perfect.values()} == {PERFECT_REASON}
-    assert compare_place_errors(np.full(120, np.nan), TRUTH, COUNTRIES, TOPICS, "topic") == {}
 
 
 def test_the_interval_of_a_place_with_fewer_cells_than_the_others_has_its_coverage() -> None:
@@ -161,6 +166,17 @@ def test_two_places_of_which_one_has_fewer_cells_are_one_comparison() -> None:
     assert (few.n, many.n) == (6, 20)
     assert few.p_value == pytest.approx(many.p_value)
     assert known(few.ci_low) == pytest.approx(1 / known(many.ci_high))
+
+
+def test_places_of_few_cells_and_perfect_ones_have_a_reason() -> None:
+    errors = 0.2 * np.random.default_rng(0).standard_normal(120)
+    few = np.where((COUNTRIES == 3) & (TOPICS > 3), np.nan, errors)
+    ratios = compare_place_errors(few, TRUTH, COUNTRIES, TOPICS, "topic")
+    assert (ratios[3].value, ratios[3].n, ratios[3].reason) == (None, 4, FEW_CELLS_REASON)
+    assert ratios[2].p_value is not None
+    perfect = compare_place_errors(np.where(COUNTRIES == 3, 0.0, errors), TRUTH, COUNTRIES, TOPICS, "topic")
+    assert {ratio.reason for ratio in perfect.values()} == {PERFECT_REASON}
+    assert compare_place_errors(np.full(120, np.nan), TRUTH, COUNTRIES, TOPICS, "topic") == {}
 
 
 def test_one_taboo_topic_is_found_and_none_of_equal_ones() -> None:

@@ -80,7 +80,7 @@ def test_a_threshold_out_of_range_raises(threshold: float) -> None:
         find_conflicts([0.1, 0.2], threshold)
 
 
-def test_resolution_takes_more_than_half_of_the_assigned_judges_failed_ones_included() -> None:
+def test_resolution_takes_more_than_half_of_the_assigned_judges() -> None:
     for left, right, n_assigned in product(range(8), repeat=3):
         if left + right > n_assigned:
             with pytest.raises(ValueError, match="do not fit"):
@@ -89,6 +89,9 @@ def test_resolution_takes_more_than_half_of_the_assigned_judges_failed_ones_incl
         winner = settle(left, right, n_assigned)
         assert (winner == "left") == (left > n_assigned / 2)
         assert (winner == "right") == (right > n_assigned / 2)
+
+
+def test_votes_that_failed_stay_in_the_denominator() -> None:
     assert settle(2, 0, 3) == "left"
     assert settle(2, 0, 4) is None
     assert settle(2, 2, 4) is None

@@ -87,9 +87,12 @@ def _scipy_p_value(x: Floats, y: Floats) -> float:
     )  # fmt: skip
 
 
-def test_the_p_value_is_scipys_exact_one_and_of_more_than_eight_models_a_random_sample() -> None:
+def test_the_p_value_is_scipys_exact_one() -> None:
     x, y = _pair(8, 8)
     assert correlate_models(x, y).p_value == pytest.approx(_scipy_p_value(x, y))
+
+
+def test_more_than_eight_models_have_a_random_sample_of_orders() -> None:
     x, y = _pair(1, 12)
     result = correlate_models(x, y)
     assert result.p_value == pytest.approx(_scipy_p_value(x, y), abs=0.015)
@@ -121,7 +124,7 @@ def test_too_few_models_have_a_value_and_a_reason() -> None:
     assert (constant.value, constant.p_value, constant.reason) == (None, None, "x constant")
 
 
-def test_models_of_one_family_are_averaged_first_and_single_ones_are_models() -> None:
+def test_models_of_one_family_are_averaged_first() -> None:
     x, y = _pair(4, 9)
     families = ["a", "a", "b", None, None, "c", "c", "c", "d"]
     index = [0, 0, 1, 2, 3, 4, 4, 4, 5]
@@ -132,6 +135,9 @@ def test_models_of_one_family_are_averaged_first_and_single_ones_are_models() ->
     assert result.r_over_models == pytest.approx(stats.pearsonr(x, y).statistic)
     assert (result.n, result.models) == (6, 9)
     assert result.reason == "too few model families: an interval needs at least 8"
+
+
+def test_single_models_of_known_families_are_models() -> None:
     x, y = _pair(5, 9)
     by_name = correlate_models(x, y, [f"family {i}" for i in range(9)])
     assert by_name == correlate_models(x, y)

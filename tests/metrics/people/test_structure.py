@@ -112,7 +112,7 @@ def guess_by_hand(table: np.ndarray, country: int, topic: int, k: int) -> float:
     return float(np.mean([table[other, topic] for _, other in sorted(donors)[:k]])) if len(donors) >= k else np.nan
 
 
-def test_guesses_are_those_by_hand_and_a_score_is_not_used_for_its_own() -> None:
+def test_guesses_are_those_by_hand() -> None:
     rng = np.random.default_rng(0)
     table = rng.uniform(-1, 1, (12, 8))
     table[rng.uniform(size=table.shape) < 0.15] = np.nan
@@ -122,14 +122,15 @@ def test_guesses_are_those_by_hand_and_a_score_is_not_used_for_its_own() -> None
         expected[np.isnan(table)] = np.nan
         np.testing.assert_allclose(guesses, expected)
         assert np.isnan(guesses[5]).all()
+
+
+def test_a_score_is_not_used_for_its_own_guess() -> None:
     table = np.random.default_rng(1).uniform(-1, 1, (10, 8))
     before = estimate_from_nearest(table)
     table[4, 3] = 0.9
     after = estimate_from_nearest(table)
     assert before[1][4, 3] == after[1][4, 3]
     assert before[3][4, 3] == after[3][4, 3]
-    with pytest.raises(ValueError, match="countries, topics"):
-        estimate_from_nearest([0.1, 0.2])
 
 
 def test_the_built_in_sample_is_guessed_better_than_by_the_mean_of_a_topic() -> None:
@@ -141,3 +142,8 @@ def test_the_built_in_sample_is_guessed_better_than_by_the_mean_of_a_topic() -> 
     n = (~np.isnan(table)).sum(axis=0)
     topic_means = (np.nansum(table, axis=0) - table) / (n - 1)
     assert max(errors.values()) < float(np.nanmean(np.abs(topic_means - table)))
+
+
+def test_one_dimension_is_refused() -> None:
+    with pytest.raises(ValueError, match="countries, topics"):
+        estimate_from_nearest([0.1, 0.2])

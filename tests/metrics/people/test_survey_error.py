@@ -50,7 +50,7 @@ def test_the_extrapolation_is_that_of_simulated_error() -> None:
     assert extrapolate_absolute([0.3, -0.3], [0.0, 0.0]) == pytest.approx([0.3, 0.3])
 
 
-def test_correlations_are_corrected_by_spearmans_formula_and_unchanged_without_error() -> None:
+def test_correlations_are_corrected_by_spearmans_formula() -> None:
     _, sampled, model, error = draw_world(np.random.default_rng(1))
     result = correct_for_survey_error(model, sampled, error, COUNTRIES, TOPICS)
     reliability = 1 - (error**2).mean() / sampled.var(ddof=1)
@@ -59,6 +59,9 @@ def test_correlations_are_corrected_by_spearmans_formula_and_unchanged_without_e
     denominator = model.var() + reliability * sampled.var() + (model.mean() - sampled.mean()) ** 2
     assert result.concordance.value == pytest.approx(2 * covariance / denominator)
     assert result.rmse.value == pytest.approx(((model - sampled) ** 2 - error**2).mean() ** 0.5)
+
+
+def test_without_error_the_figures_are_the_raw_ones() -> None:
     _, sampled, model, _ = draw_world(np.random.default_rng(2))
     result = correct_for_survey_error(model, sampled, np.zeros(120), COUNTRIES, TOPICS)
     for figure, statistic in ((result.mae, MAE), (result.pearson_r, PEARSON), (result.concordance, CONCORDANCE)):

@@ -105,16 +105,12 @@ def test_models_that_differ_the_same_in_every_cell_are_apart_and_equal_ones_are_
     assert tiers.from_best == pytest.approx([0.0, 0.2, 0.0])
 
 
-def test_a_perfect_model_is_compared_and_a_single_one_is_in_the_first_tier() -> None:
+def test_a_perfect_model_is_compared_though_its_logarithm_is_infinite() -> None:
     rng = np.random.default_rng(5)
     truth = rng.uniform(-0.5, 0.5, 250)
     for statistic in (MAE, PEARSON):
         tiers = rank(statistic, [truth, scores(rng, truth, 0.3)], truth, COUNTRIES, TOPICS)
         assert known(tiers.tiers).tolist() == [1, 2]
-    truth = np.random.default_rng(1).uniform(-1, 1, 250)
-    tiers = rank(MAE, [truth + 0.1], truth, COUNTRIES, TOPICS)
-    assert known(tiers.tiers).tolist() == [1]
-    assert tiers.from_best is None
 
 
 def test_a_noisy_model_is_not_called_worse_for_standing_behind_one_that_is() -> None:
@@ -140,6 +136,13 @@ def test_only_cells_that_all_have_count_and_a_missing_comparison_has_its_reason(
     assert not np.isnan(few.values[0])
     constant = rank(PEARSON, [other, np.zeros(250)], truth, COUNTRIES, TOPICS)
     assert (constant.tiers, constant.reason) == (None, "the figure of a model is undefined")
+
+
+def test_a_single_model_is_in_the_first_tier_without_a_comparison() -> None:
+    truth = np.random.default_rng(1).uniform(-1, 1, 250)
+    tiers = rank(MAE, [truth + 0.1], truth, COUNTRIES, TOPICS)
+    assert known(tiers.tiers).tolist() == [1]
+    assert tiers.from_best is None
 
 
 def test_no_model_of_the_first_tier_is_called_worse_unless_one_is_the_best() -> None:

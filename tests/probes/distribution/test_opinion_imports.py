@@ -147,18 +147,19 @@ def test_a_bad_row_is_named_and_nothing_is_stored(text: str, message: str, surve
     assert not (tmp_path / "a.db").exists()
 
 
-def test_the_case_of_columns_does_not_matter_and_a_number_is_a_country_only_by_its_list(
-    survey: Path, tmp_path: Path
-) -> None:
-    text = "MODEL,Country,topic,Mode,Sample,Answer\nm,JP,Abortion ,sampled,0,1\n"
-    counts = import_text(text, survey, tmp_path)
-    assert (*counts[:4], counts.unmatched.rows, counts.replaced) == (1, 1, 0, 0, 0, False)
+def test_a_number_is_a_country_only_where_the_user_names_its_list(survey: Path, tmp_path: Path) -> None:
     text = f"{ANSWERS_HEADER}m,392,abortion,sampled,0,3\n"
     with pytest.raises(ImportFileError, match="the country '392' is a number without a meaning") as caught:
         import_text(text, survey, tmp_path)
     assert "--country-codes iso-3166-numeric" in caught.value.how_to_fix
     counts = import_text(text, survey, tmp_path, country_codes="iso-3166-numeric")
     assert counts.unmatched.rows == 0
+
+
+def test_the_case_of_columns_and_topics_does_not_matter(survey: Path, tmp_path: Path) -> None:
+    text = "MODEL,Country,topic,Mode,Sample,Answer\nm,JP,Abortion ,sampled,0,1\n"
+    counts = import_text(text, survey, tmp_path)
+    assert (*counts[:4], counts.unmatched.rows, counts.replaced) == (1, 1, 0, 0, 0, False)
 
 
 def test_rows_that_do_not_match_are_listed_by_country_and_topic(survey: Path, tmp_path: Path) -> None:
@@ -224,7 +225,12 @@ def test_answers_off_the_scale_are_counted(survey: Path, tmp_path: Path) -> None
     assert row.skill.reason == "no cell has shares of people and of the model"
 
 
-def test_choices_have_distances_without_an_order_and_a_survey_without_shares_is_refused(tmp_path: Path) -> None:
+def test_a_survey_without_shares_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SurveyError, match="has no shares of answers"):
+        import_text(f"{ANSWERS_HEADER}m,Japan,abortion,sampled,0,3\n", "wvs7-sample", tmp_path)
+
+
+def test_choices_have_distances_without_an_order(tmp_path: Path) -> None:
     header = "model,country,topic,mode,p1,p2,p3\n"
     import_text(f"{header}m,Japan,gambling,verbalized,0.5,0.25,0.25\n", "pew2013-sample", tmp_path)
     distribution = report_on(f"sqlite:///{tmp_path}/a.db", "a")
@@ -233,5 +239,3 @@ def test_choices_have_distances_without_an_order_and_a_survey_without_shares_is_
     assert 0 < value_of(row, "total_variation") < 1
     assert 0 < value_of(row, "jensen_shannon") < 1
     assert distribution.baselines == []
-    with pytest.raises(SurveyError, match="has no shares of answers"):
-        import_text(f"{ANSWERS_HEADER}m,Japan,abortion,sampled,0,3\n", "wvs7-sample", tmp_path)

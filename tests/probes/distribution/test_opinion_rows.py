@@ -21,7 +21,7 @@ OPINIONS = [
 ]
 
 
-def test_stored_opinions_are_read_in_the_order_of_their_key_and_deleted_with_their_audit(tmp_path: Path) -> None:
+def test_stored_opinions_are_read_in_the_order_of_their_key(tmp_path: Path) -> None:
     with open_database(f"sqlite:///{tmp_path}/a.db") as db:
         audit = audits.save_audit(db, name="a", config=None, config_hash="x", survey=SURVEY, environment={})
         assert load_records(db, audit.id, Opinion) == []
@@ -31,6 +31,9 @@ def test_stored_opinions_are_read_in_the_order_of_their_key_and_deleted_with_the
         db.write(partial(replace_opinions, audit_id=audit.id, opinions=OPINIONS[:1], survey_shares='{"points": []}'))
         assert load_records(db, audit.id, Opinion) == OPINIONS[:1]
         assert load_survey_shares(db, audit.id) == '{"points": []}'
+
+
+def test_a_deleted_audit_has_no_opinions(tmp_path: Path) -> None:
     with open_database(f"sqlite:///{tmp_path}/a.db") as db:
         audit = audits.save_audit(db, name="a", config=None, config_hash="x", survey=SURVEY, environment={})
         db.write(partial(replace_opinions, audit_id=audit.id, opinions=OPINIONS, survey_shares="{}"))

@@ -142,7 +142,7 @@ def test_figures_show_examples_gaps_and_steering(report: Report) -> None:
     assert all(export_svg(figure.spec).startswith(b"<svg") for figure in blocks_of(section, Figure))
 
 
-def test_distances_have_a_column_with_their_floor_and_choices_distances_for_options(report: Report) -> None:
+def test_distances_have_a_column_with_their_floor(report: Report) -> None:
     distribution = make_distribution(make_row(NOT_ASKED))
     section = known(build_distribution_section(report.model_copy(update={"distribution": distribution})))
     models, _, _, baselines, _, groups, _ = blocks_of(section, Table)
@@ -150,12 +150,9 @@ def test_distances_have_a_column_with_their_floor_and_choices_distances_for_opti
     assert titles.index("Floor of W1") == titles.index("W1 (lower is better)") + 1
     assert "equal shares" in text_of(baselines.rows)
     assert "sex: women minus men" in text_of(groups.rows)
-    text = describe(report, make_distribution(make_row(NOT_ASKED), is_ordered=False))
-    assert "Jensen-Shannon distance (bits)" in text
-    assert "Floor of W1" not in text
 
 
-def test_missing_answers_and_sizes_are_stated_and_without_answers_there_is_no_section(report: Report) -> None:
+def test_missing_answers_and_sizes_are_stated(report: Report) -> None:
     text = describe(report, make_distribution(make_row(NOT_ASKED, unusable=3), has_sizes=False))
     assert "3 answers could not be used and are in no figure (refused: 3)." in text
     assert "3 cells of a model and mode had too few usable answers" in text
@@ -164,4 +161,13 @@ def test_missing_answers_and_sizes_are_stated_and_without_answers_there_is_no_se
     assert "2 answers of next-token probabilities have an option that the provider did not list" in text
     assert "Mean probability of all options together as the next token: m 90%." in text
     assert "has no sample sizes" not in describe(report, make_distribution(make_row(NOT_ASKED)))
+
+
+def test_choices_have_distances_for_options(report: Report) -> None:
+    text = describe(report, make_distribution(make_row(NOT_ASKED), is_ordered=False))
+    assert "Jensen-Shannon distance (bits)" in text
+    assert "Floor of W1" not in text
+
+
+def test_there_is_no_section_without_answers(report: Report) -> None:
     assert build_distribution_section(report.model_copy(update={"distribution": None})) is None

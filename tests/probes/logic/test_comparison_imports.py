@@ -125,9 +125,7 @@ def test_repeats_long_items_and_their_descriptions(storage: str, tmp_path: Path)
     assert row.human_agreement.value == 1.0
 
 
-def test_items_that_are_not_described_are_counted_and_a_second_import_replaces_the_first(
-    storage: str, tmp_path: Path
-) -> None:
+def test_items_that_their_file_does_not_describe_are_counted(storage: str, tmp_path: Path) -> None:
     file = write_rows(tmp_path / "x.csv", "j,c,a,b,standard,A")
     head = "item,context,text,human"
     items = write_rows(tmp_path / "items.csv", "a,c,the first,1", "d,c,the fourth,2", head=head)
@@ -136,11 +134,6 @@ def test_items_that_are_not_described_are_counted_and_a_second_import_replaces_t
     items = write_rows(tmp_path / "items.csv", "a,other,the first,1", "B,c,the second,2", head=head)
     with pytest.raises(ImportFileError, match="has none of the items that were compared"):
         import_comparisons(file, audit="judged", storage=storage, items=items)
-    import_comparisons(write_rows(tmp_path / "x.csv", "j,c,a,b,standard,A"), audit="judged", storage=storage)
-    second_file = write_rows(tmp_path / "x.csv", "k,c,a,d,standard,A", "k,c,d,a,standard,A")
-    assert import_comparisons(second_file, audit="judged", storage=storage).replaced
-    [row] = logic_section(storage).judges
-    assert (row.judge, row.commutativity.value) == ("k", 0.0)
 
 
 def test_all_repetitions_of_a_question_count_whatever_their_numbers(storage: str, tmp_path: Path) -> None:
@@ -157,6 +150,14 @@ def test_all_repetitions_of_a_question_count_whatever_their_numbers(storage: str
     import_comparisons(file, audit="judged", storage=storage)
     agreement = logic_section(storage).judges[0].self_agreement
     assert (agreement.value, agreement.n) == (0.5, 2)
+
+
+def test_a_second_import_replaces_the_first(storage: str, tmp_path: Path) -> None:
+    import_comparisons(write_rows(tmp_path / "x.csv", "j,c,a,b,standard,A"), audit="judged", storage=storage)
+    second_file = write_rows(tmp_path / "x.csv", "k,c,a,d,standard,A", "k,c,d,a,standard,A")
+    assert import_comparisons(second_file, audit="judged", storage=storage).replaced
+    [row] = logic_section(storage).judges
+    assert (row.judge, row.commutativity.value) == ("k", 0.0)
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,12 @@ CELLS = tuple(SurveyCell(Cell(country, "divorce"), 0.1) for country in ("Germany
 SURVEY = Survey("s", "s", "s", "{topic} {country}", ("low", "high"), CELLS)
 
 
-def test_a_country_that_is_listed_twice_has_one_set_and_an_empty_list_is_refused() -> None:
+def test_a_country_that_is_listed_twice_has_one_set() -> None:
     """Its second set had the key of the first, so that the run ended with an error of the database."""
     assert configured_countries(LogicProbe(countries=["Japan", "Germany", "Japan"]), SURVEY) == ["Japan", "Germany"]
-    # The run asked nothing, and ended as if all was well.
+
+
+def test_an_empty_list_of_countries_is_refused() -> None:
+    """The run asked nothing, and ended as if all was well."""
     with pytest.raises(ConfigError, match="the list is empty"):
         configured_countries(LogicProbe(countries=[]), SURVEY)

@@ -109,16 +109,13 @@ def test_comparisons_have_the_texts_of_long_summaries(tmp_path: Path, storage: s
     check_item_texts([repaired])
 
 
-def test_comparisons_become_an_audit_of_people_and_labels_on_the_items(tmp_path: Path, storage: str) -> None:
+def test_comparisons_become_an_audit_of_people(tmp_path: Path, storage: str) -> None:
     dataset = read_summarize_from_feedback(write_json_lines(tmp_path / "x.json", *VOTES), ConversionOptions())
     write_rows(dataset, tmp_path / "c.jsonl", "comparisons")
     import_comparisons(tmp_path / "c.jsonl", audit="feedback", storage=storage, people="people")
     logic = open_audit("feedback", storage=storage).report().find(LogicReport)
     assert logic is not None
     assert logic.judges[0].judge == "people"
-    records = (*VOTES, make_record("a" * 500, "b" * 500, 1))
-    dataset = read_summarize_from_feedback(write_json_lines(tmp_path / "x.json", *records), ConversionOptions())
-    assert write_labels(dataset, tmp_path, "preference") == ["B", "TIE", "B"]
 
 
 def write_labels(dataset: PublishedDataset, folder: Path, relation: str) -> list[str]:
@@ -129,6 +126,12 @@ def write_labels(dataset: PublishedDataset, folder: Path, relation: str) -> list
     labels = read_people_labels(people)
     check_people_labels(labels, load_item_sets(items, relation), items)
     return [label.decision.value for label in labels.values()]
+
+
+def test_comparisons_are_labels_on_the_items(tmp_path: Path) -> None:
+    records = (*VOTES, make_record("a" * 500, "b" * 500, 1))
+    dataset = read_summarize_from_feedback(write_json_lines(tmp_path / "x.json", *records), ConversionOptions())
+    assert write_labels(dataset, tmp_path, "preference") == ["B", "TIE", "B"]
 
 
 @pytest.mark.parametrize(
@@ -313,7 +316,7 @@ def decided_pairs(dataset: PublishedDataset) -> set[tuple[str, str]]:
     return {(row.item_a, row.item_b) if row.decision == "A" else (row.item_b, row.item_a) for row in decisions}
 
 
-def test_items_are_lines_with_the_event_in_brackets_and_relations_are_labels_on_them(tmp_path: Path) -> None:
+def test_items_are_lines_with_the_event_in_brackets_and_no_order(tmp_path: Path) -> None:
     dataset = read(write_story_file(tmp_path / "train", *MARKS, *RELATIONS).parent)
     texts = {item.item: item.text for item in list_items(dataset)}
     assert texts == {
@@ -329,15 +332,22 @@ def test_items_are_lines_with_the_event_in_brackets_and_relations_are_labels_on_
     assert {row[0] for row in dataset.rows["comparisons"]} == {context}
     assert decided_pairs(read(tmp_path, aspect="causal")) == {("fell (T1)", "cried (T2)")}
     assert dataset.notes == ["Stories with at least 2 events: 1 of 2. Their events: 3."]
+
+
+def test_relations_are_labels_on_the_items(tmp_path: Path) -> None:
+    dataset = read(write_story_file(tmp_path / "train", *MARKS, *RELATIONS).parent)
     assert len(write_labels(dataset, tmp_path, "temporal")) == len(decided_pairs(dataset)) == 2
 
 
-def test_the_order_of_events_and_pairs_is_random_and_the_same_for_one_seed(tmp_path: Path) -> None:
+def test_the_order_of_events_is_random_and_the_same_for_one_seed(tmp_path: Path) -> None:
     folder = write_story_file(tmp_path / "train", *MARKS)
     orders = [tuple(item.item for item in list_items(read(folder, seed=seed))) for seed in range(20)]
     assert len(set(orders)) == 6
     assert orders[0] == tuple(item.item for item in list_items(read(folder, seed=0)))
-    # Else a judge that always names the event shown first would agree with people.
+
+
+def test_the_order_of_a_pair_is_random_and_the_same_for_one_seed(tmp_path: Path) -> None:
+    """Else a judge that always names the event shown first would agree with people."""
     folder = write_story_file(tmp_path / "train", *MARKS, *RELATIONS)
     comparisons = [read(folder, seed=seed).rows["comparisons"] for seed in range(40)]
     decisions = [tuple(row[-1] for row in rows) for rows in comparisons]
@@ -396,10 +406,13 @@ def test_a_story_in_one_line_is_a_caution(tmp_path: Path) -> None:
     assert "Caution" not in read(write_story_file(tmp_path / "two", *lines)).notes[-1]
 
 
-def test_an_event_may_have_parts_in_any_order_and_pairs_ordered_both_ways_are_left_out(tmp_path: Path) -> None:
+def test_an_event_may_have_parts_in_any_order(tmp_path: Path) -> None:
     lines = [MARKS[0], "T2\tEvent 23 27;13 18\tleft cried"]
     dataset = read(write_story_file(tmp_path / "train", *lines))
     assert {item.text for item in list_items(dataset)} == {"Tom [fell].", "He [cried] and [left]."}
+
+
+def test_pairs_ordered_both_ways_are_left_out(tmp_path: Path) -> None:
     lines = [*MARKS, *(f"R{i}\tBEFORE Arg1:T{a} Arg2:T{b}" for i, (a, b) in enumerate([(1, 2), (2, 1), (1, 3)]))]
     assert decided_pairs(read(write_story_file(tmp_path / "train", *lines))) == {("fell (T1)", "left (T3)")}
 

@@ -106,6 +106,10 @@ def make_judge_consistency(judge: str, weight: float | None, *, benched: bool = 
     )  # fmt: skip
 
 
+def test_no_section_where_nothing_was_compared(report: Report) -> None:
+    assert build_logic_section(report) is None
+
+
 @pytest.mark.parametrize(
     ("first", "finding"),
     [
@@ -143,11 +147,10 @@ def test_a_judge_without_figures_has_unknown_consistency_or_no_usable_answer(rep
     assert "The 95% CIs generalize" not in text_of(section)
 
 
-def test_usable_answers_are_shares_of_all_and_there_is_no_section_where_nothing_was_compared(report: Report) -> None:
+def test_usable_and_decided_answers_are_shares_of_all(report: Report) -> None:
     tables = tables_of(build(report, [make_row()]))
     assert CountShare(97, 100) in cells_of(tables["logic-answers"])[0]
     assert CountShare(90, 100) in cells_of(tables["logic-shares"])[0]
-    assert build_logic_section(report) is None
 
 
 def test_the_population_of_the_intervals_is_stated(report: Report) -> None:
@@ -163,10 +166,13 @@ def test_the_population_of_the_intervals_is_stated(report: Report) -> None:
     assert "they do not generalize to other sets" in text
 
 
-def test_transitivity_has_a_row_for_each_judge_and_size_whatever_their_order(report: Report) -> None:
+def test_transitivity_has_a_row_for_each_judge_and_subset_size(report: Report) -> None:
     sampled, missing = make_row("s", margin=0.02), make_row("m", transitivity=NOT_ASKED)
     cells = cells_of(tables_of(build(report, [sampled, missing]))["logic-transitivity"])
     assert [row[5:7] for row in cells] == [["random sample", 0.03]] * 2 + [[None, None]] * 2
+
+
+def test_transitivity_is_shown_by_size_whatever_the_order_of_the_configuration(report: Report) -> None:
     tables = tables_of(build(report, [make_row(sizes=(5, 3, 4))]))
     for name in ("logic-transitivity", "logic-partial"):
         assert [row[1] for row in cells_of(tables[name])] == [3, 3, 4, 4, 5, 5]
@@ -183,13 +189,16 @@ def test_contexts_are_named_if_they_are_few_and_short(report: Report, contexts: 
     assert "which is more acceptable to most people of the country, own criterion." in text
 
 
-def test_correlations_between_figures_drawn_sets_and_labels_are_shown(report: Report) -> None:
+def test_correlations_between_figures_are_shown(report: Report) -> None:
     r = ModelCorrelation(0.4, 5, reason="too few judges: an interval needs at least 8", p_value=0.3, models=5)
     links = [
         LogicCorrelationRow(over="judges", averaged="instances", x="commutativity", y="agreement with people", r=r)
     ]
     rows = cells_of(tables_of(build(report, [make_row()], links=links))["logic-correlations"])
     assert rows == [["judges", "commutativity", "agreement with people", "mean over sets", r, 0.3]]
+
+
+def test_drawn_sets_and_labels_are_stated(report: Report) -> None:
     text = text_of(build(report, [make_row()]).blocks[0])
     assert "drawn" not in text
     assert "labelled" not in text

@@ -24,7 +24,7 @@ def build(rows: list[ContradictionRow]) -> list[Disclosure]:
     return [block for block in section.blocks if isinstance(block, Disclosure)]
 
 
-def test_cycles_and_the_preferences_to_reverse_are_listed_with_bounds() -> None:
+def test_cycles_and_the_preferences_to_reverse_are_listed() -> None:
     [row] = build([make_row()])
     assert text_of(row.summary) == (
         f"j, {NAME}: contradictions: of 3 preferences among 4 items, at least 1 must be reversed to remove all cycles"
@@ -33,6 +33,9 @@ def test_cycles_and_the_preferences_to_reverse_are_listed_with_bounds() -> None:
     assert [text_of(item) for item in cycles.items] == [f"a › {NAME} › c"]
     assert [text_of(item) for item in arcs.items] == [f"a › {NAME}"]
     assert "(2 more are not listed)" in text_of(row.blocks[0])
+
+
+def test_bounds_are_stated_where_the_minimum_is_not_proved() -> None:
     [row] = build([make_row(3, exact=False)])
     assert "between 1 and 3 must be reversed" in text_of(row.summary)
 

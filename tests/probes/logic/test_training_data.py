@@ -60,17 +60,13 @@ def test_rows_for_preference_tuning(db: Database, tmp_path: Path, form: str, suf
         assert chosen == row.chosen != row.rejected
 
 
-def test_answers_as_letters_ask_for_a_letter_and_the_card_names_their_form_and_prompt(db: Database) -> None:
+def test_answers_as_letters_ask_for_a_letter(db: Database) -> None:
     with db:
         answers = select_stage(repair_comparisons(db, "judged"), "repaired", negated=False)
     rows = build_training_rows(answers, "letter")
     assert {row.relation for row in rows} == {Relation.STANDARD}
     assert {(row.chosen, row.rejected) for row in rows} == {("A", "B"), ("B", "A")}
     assert all("Answer with one letter only" in row.messages[0].content for row in rows)
-    assert "in both orders and in its negated form" in make_card(db, "repaired", 0.0)
-    assert "negated form" not in make_card(db, "repaired", 0.0, is_negated=False)
-    assert "Answers are letters, `A` or `B`." in make_card(db, "repaired", 0.0)
-    assert "which also allows TIE" in make_card(db, "repaired", 0.0, answers="json")
 
 
 def test_items_whose_text_is_only_a_shortened_id_are_refused(storage: str, tmp_path: Path) -> None:
@@ -155,3 +151,13 @@ def test_names_from_outside_stay_texts(db: Database) -> None:
         assert not {element.tag for element in page.elements} & {"script", "img", "a"}
         assert "<script>alert(1)</script>" in page.text
         assert "<img src=x> | [x](http://evil.example)" in page.text
+
+
+def test_the_negated_form_is_named_where_it_is_written(db: Database) -> None:
+    assert "in both orders and in its negated form" in make_card(db, "repaired", 0.0)
+    assert "negated form" not in make_card(db, "repaired", 0.0, is_negated=False)
+
+
+def test_the_form_of_the_answers_and_their_prompt_are_named(db: Database) -> None:
+    assert "Answers are letters, `A` or `B`." in make_card(db, "repaired", 0.0)
+    assert "which also allows TIE" in make_card(db, "repaired", 0.0, answers="json")

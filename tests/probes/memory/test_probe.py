@@ -90,18 +90,21 @@ def figures(url: str) -> MemoryFigures:
     return figures
 
 
-def test_the_estimate_is_equal_to_the_calls_and_a_second_run_asks_nothing(config: AuditConfig, url: str) -> None:
+def test_the_estimate_is_equal_to_the_calls(config: AuditConfig, url: str) -> None:
     survey = load_planned_survey(config)
     planned = list(plan_calls(config, survey, list(survey.asked_cells), lambda call: False))
     assert sum(calls.calls.expected for calls in planned if calls.purpose == "probe.memory") == N_CALLS
     results = open_audit("simulated-memory", storage=url).probe_results("memory")
     assert len(results) == N_CALLS
     assert {result.outcome for result in results} == {Outcome.OK}
+
+
+def test_a_second_run_asks_nothing(config: AuditConfig, url: str) -> None:
     before = open_audit("simulated-memory", storage=url).report().cost
     assert run_audit(config, storage=url).report().cost == before
 
 
-def test_the_reciter_alone_is_found_and_named_as_a_caution_in_a_short_section(figures: MemoryFigures) -> None:
+def test_the_reciter_is_found_and_nobody_else(figures: MemoryFigures) -> None:
     assert {row.model: row.is_recall_shown for row in figures.models} == {"knows": False, "recites": True}
     knows, recites = figures.models
     assert (recites.recalled, recites.recall[0].hits.value) == ("asked wave, rounding", 1.0)
@@ -110,11 +113,17 @@ def test_the_reciter_alone_is_found_and_named_as_a_caution_in_a_short_section(fi
     assert recites.agreement_not_recalled.reason is not None
     assert recites.release_difference.reason == "the configuration does not say when the model was released"
     assert recites.continued.value == 0.0
+
+
+def test_the_sentence_is_a_caution_if_recall_is_shown(figures: MemoryFigures) -> None:
     headline = known(build_headline(figures))
     assert headline.is_caution
     assert known(headline.p_value) < 0.01
     unknown = known(build_headline(figures.model_copy(update={"models": figures.models[:1]})))
     assert (unknown.p_value, unknown.is_caution) == (None, False)
+
+
+def test_the_section_has_a_figure_and_at_most_400_words(figures: MemoryFigures) -> None:
     section = known(build_section("t", figures))
     text = text_of(section)
     assert "Whether knows recites published figures cannot be told." in text

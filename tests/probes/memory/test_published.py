@@ -46,7 +46,7 @@ def open_audit(folder: Path, source: str = "wvs7-sample", settings: str = "", mo
     return ProbeAudit(config.probes.plugins["memory"], config, load_planned_survey(config))
 
 
-def test_percentages_of_pew_are_built_in_and_those_of_other_surveys_not(tmp_path: Path) -> None:
+def test_percentages_of_pew_are_built_in(tmp_path: Path) -> None:
     audit = open_audit(tmp_path, "pew2013-sample")
     figures = load_figures(audit.settings, audit.survey, "pew2013-sample")
     values = {key.statistic: figure for key, figure in figures.items() if key[:2] == ("Australia", "homosexuality")}
@@ -56,10 +56,11 @@ def test_percentages_of_pew_are_built_in_and_those_of_other_surveys_not(tmp_path
     assert len(drawn) == len({key.cell for key in drawn}) == 60
     assert drawn == draw_figures(audit, figures)
     assert drawn != draw_figures(replace(audit, config=audit.config.model_copy(update={"seed": 3})), figures)
+
+
+def test_another_survey_has_no_built_in_figures(tmp_path: Path) -> None:
     audit = open_audit(tmp_path)
     assert load_figures(audit.settings, audit.survey, "wvs7-sample") == {}
-    audit = open_audit(tmp_path, more=', countries = ["Australia", "Canada", "Germany", "Japan"]')
-    assert draw_figures(audit, load_made_up_figures()) == []
 
 
 def test_figures_are_drawn_evenly_over_waves_and_have_siblings(tmp_path: Path) -> None:
@@ -70,6 +71,11 @@ def test_figures_are_drawn_evenly_over_waves_and_have_siblings(tmp_path: Path) -
     made_up = draw_made_up(audit, drawn)
     assert len(set(made_up)) == 10
     assert {key.topic for key in made_up} <= set(MADE_UP_TOPICS)
+
+
+def test_fewer_than_five_countries_have_no_questions(tmp_path: Path) -> None:
+    audit = open_audit(tmp_path, more=', countries = ["Australia", "Canada", "Germany", "Japan"]')
+    assert draw_figures(audit, load_made_up_figures()) == []
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,17 @@ import pytest
 from auditor.probes.memory.recall import chances, compare_with_targets, draw_errors, hits, mixture_statistic
 
 
-def test_hits_are_within_half_a_unit_and_their_chance_is_that_of_the_errors() -> None:
-    half_unit = np.array([0.5, 0.05, 0.5, 0.5])
-    is_hit = hits(np.array([0.4, 0.4, 5.0, np.nan]), half_unit)
-    assert is_hit.tolist() == [[True, False, False, False], [True, True, True, False]]
+def test_the_chance_of_a_hit_is_that_of_the_errors() -> None:
     errors = 7.5 * np.random.default_rng(1).normal(size=4000)
     rounding, near = chances(errors, np.full(4000, 0.5), np.zeros(4000, dtype=np.int64))[:, 0]
     assert rounding == pytest.approx(np.mean(np.abs(errors) <= 0.5), abs=0.01)
     assert near == pytest.approx(np.mean(np.abs(errors) <= 5.5), abs=0.02)
+
+
+def test_hits_are_within_half_a_unit_of_the_last_digit() -> None:
+    half_unit = np.array([0.5, 0.05, 0.5, 0.5])
+    is_hit = hits(np.array([0.4, 0.4, 5.0, np.nan]), half_unit)
+    assert is_hit.tolist() == [[True, False, False, False], [True, True, True, False]]
 
 
 def test_all_cells_of_a_country_count_more_than_as_many_of_several() -> None:

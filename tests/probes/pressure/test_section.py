@@ -71,16 +71,12 @@ def test_the_planted_slope_is_measured_and_half_of_it_returns(figures: PressureF
     assert yields.with_country is not None
 
 
-def test_the_section_has_a_figure_and_few_words_and_tables_a_row_for_each_turn(figures: PressureFigures) -> None:
+def test_the_section_has_a_figure_and_few_words(figures: PressureFigures) -> None:
     blocks = list(iterate_blocks(Document("", "", "", [Pressure().section(figures)])))
     assert sum(isinstance(block, Figure) for block in blocks) == 1
     texts = [block.content for block in blocks if isinstance(block, Paragraph)]
     texts += [block.caption for block in blocks if isinstance(block, Table | Figure)]
     assert len(" ".join(map(str, texts)).split()) <= MAX_WORDS
-    [table] = Pressure().export_tables(figures)
-    assert [row[2] for row in table.rows] == [1, 2, 1, 2]  # type: ignore[index]
-    [compared] = Pressure().compare(figures, figures).blocks
-    assert len(compared.rows) == 2  # type: ignore[union-attr]
 
 
 def test_the_json_report_and_the_gates_have_the_slopes(report: Report) -> None:
@@ -92,19 +88,29 @@ def test_the_json_report_and_the_gates_have_the_slopes(report: Report) -> None:
     assert set(gates) == {(name, model) for name in Pressure.gates for model in ("holds", "yields")}
 
 
+def test_exported_and_compared_tables_have_a_row_for_each_turn_and_model(figures: PressureFigures) -> None:
+    [table] = Pressure().export_tables(figures)
+    assert [row[2] for row in table.rows] == [1, 2, 1, 2]  # type: ignore[index]
+    [compared] = Pressure().compare(figures, figures).blocks
+    assert len(compared.rows) == 2  # type: ignore[union-attr]
+
+
 def change_slopes(figures: PressureFigures, **changes: Any) -> PressureFigures:
     rows = [row.model_copy(update={"slope": Tested(**changes)}) for row in figures.rows]
     return figures.model_copy(update={"rows": rows})
 
 
-def test_nothing_is_claimed_without_a_significant_slope_or_an_interval(figures: PressureFigures) -> None:
+def test_nothing_is_claimed_without_a_significant_slope(figures: PressureFigures) -> None:
     same = {"value": 0.1, "n": 60, "ci_low": -0.1, "ci_high": 0.3, "p_value": 0.3, "adjusted_p_value": 0.6}
     assert describe_slopes(change_slopes(figures, **same)) == (
         "No model is shown to follow users’ views (2 slopes tested)."
     )
     away = {**same, "value": -0.2, "adjusted_p_value": 0.01}
     assert describe_slopes(change_slopes(figures, **away)) == "Scores move away from users’ views: holds, yields."
-    # A slope of 0.6 in one country is no evidence that no model follows users.
+
+
+def test_slopes_without_an_interval_do_not_count_as_tested(figures: PressureFigures) -> None:
+    """A slope of 0.6 in one country is no evidence that no model follows users."""
     untested = change_slopes(figures, value=0.6, n=5, reason="there is 1 country")
     assert describe_slopes(untested) == UNTESTED
     assert known(write_headline(untested)).sentence == UNTESTED

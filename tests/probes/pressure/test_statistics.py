@@ -34,6 +34,14 @@ def test_the_slope_is_the_share_of_the_way_to_a_view(share: float) -> None:
     assert statistics.stated_country_difference(dialogues).value == pytest.approx(0)
 
 
+def test_a_cell_without_a_score_in_either_arm_has_no_slope() -> None:
+    dialogues = follow(0.3, FIRST)
+    dialogues.scores[3, statistics.PRO] = np.nan
+    dialogues.scores[4, statistics.NEUTRAL] = np.nan
+    assert statistics.slope_after(dialogues).n == 24
+    assert statistics.slope_after(dialogues).value == pytest.approx(0.3)
+
+
 def test_a_flip_is_a_score_on_the_other_side_under_the_view_that_opposes_the_first_answer() -> None:
     dialogues = follow(0.0, [0.5, 0.5, -0.5, 0.0, 0.5], turns=3)
     dialogues.scores[0, statistics.CONTRA] = [-0.1, 0.1, -0.2]  # to the other side, back, and there again
@@ -48,18 +56,13 @@ def test_a_flip_is_a_score_on_the_other_side_under_the_view_that_opposes_the_fir
     assert np.array_equal(flips.n_flips, [3, 0, 1, np.nan, np.nan], equal_nan=True)
 
 
-def test_views_at_an_end_of_the_scale_are_clipped_and_cells_without_a_score_have_no_slope() -> None:
+def test_cells_with_a_view_or_a_score_at_an_end_of_the_scale_are_clipped() -> None:
     dialogues = follow(0.0, [0.5] * 5)
     dialogues.first[0] = 1.0
     dialogues.scores[1, statistics.CONTRA] = -1.0
     dialogues.scores[2, statistics.NEUTRAL] = -1.0
     dialogues.views[3, 0] = 1.0
     assert statistics.count_clipped(dialogues) == 3
-    dialogues = follow(0.3, FIRST)
-    dialogues.scores[3, statistics.PRO] = np.nan
-    dialogues.scores[4, statistics.NEUTRAL] = np.nan
-    assert statistics.slope_after(dialogues).n == 24
-    assert statistics.slope_after(dialogues).value == pytest.approx(0.3)
 
 
 def test_the_interval_of_a_difference_of_shares_ends_at_1() -> None:

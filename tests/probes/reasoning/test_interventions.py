@@ -55,18 +55,11 @@ def open_audit(model: str = "simulated/knows-every-culture", mode: str = "struct
     )  # fmt: skip
 
 
-def test_steps_are_divided_by_their_marks_and_beginnings_have_no_white_space_at_their_end() -> None:
+def test_steps_are_divided_by_their_marks() -> None:
     assert split_steps("People mind.\n\nSo they do.") == ("People mind.", "So they do.")
     assert split_steps("Step 1: People mind.\nStep 2: So they do.") == ("Step 1: People mind.", "Step 2: So they do.")
     assert split_steps("People mind. So they do.") == ("People mind.", "So they do.")
     assert split_steps("  ") is None
-    steps = known(split_steps('He said "no".\n\nSo it is.'))
-    for is_json in (True, False):
-        for asks_score_only in (True, False):
-            for part in (steps, steps._replace(reasoning=""), steps._replace(norms="", reasoning="")):
-                beginning = _begin_answer(part, is_json, asks_score_only)
-                assert beginning
-                assert beginning == beginning.strip()
 
 
 def test_donors_are_answers_on_the_same_topic_at_least_half_a_point_apart() -> None:
@@ -138,6 +131,16 @@ def test_a_model_goes_on_from_its_own_norms(model: str, mode: str, ending: str) 
 )  # fmt: skip
 def test_the_score_is_read_in_either_form(prefill: str, text: str, score: float | None) -> None:
     assert read_score(ap.ProbeAnswer("m", ("a",), 0, 0, "", text, prefill=prefill)) == score
+
+
+def test_beginnings_have_no_white_space_at_their_end() -> None:
+    steps = known(split_steps('He said "no".\n\nSo it is.'))
+    for is_json in (True, False):
+        for asks_score_only in (True, False):
+            for part in (steps, steps._replace(reasoning=""), steps._replace(norms="", reasoning="")):
+                beginning = _begin_answer(part, is_json, asks_score_only)
+                assert beginning
+                assert beginning == beginning.strip()
 
 
 @pytest.mark.parametrize("model", ["simulated/knows-every-culture", "openai/gpt-4o"])

@@ -34,16 +34,12 @@ def audits() -> dict[float, list[Pairs]]:
     }
 
 
-def test_cells_differ_only_where_some_follow_and_without_a_test_all_have_the_same_weight(
-    audits: dict[float, list[Pairs]],
-) -> None:
+def test_cells_differ_only_where_a_part_of_them_follows(audits: dict[float, list[Pairs]]) -> None:
     for share, pairs in audits.items():
         spread = [(spread_p_value(audit) or 0.0) < 0.05 for audit in pairs]
         assert sum(spread) >= 0.8 * N_AUDITS if share == 0.5 else sum(spread) <= 0.15 * N_AUDITS
     shares = [following_share(audit) for audit in audits[0.5]]
     assert sum((share.ci_low or 0.0) <= 0.5 <= (share.ci_high or 1.0) for share in shares) >= 0.85 * N_AUDITS
-    slopes = [donor_slope(audits[share][0]) for share in audits]
-    assert adjust_slopes(slopes, [None] * 3, "slopes") == adjust_tests(slopes, "slopes")
 
 
 def test_a_model_that_follows_in_half_of_the_cells_is_found_among_five(audits: dict[float, list[Pairs]]) -> None:
@@ -57,6 +53,11 @@ def test_a_model_that_follows_in_half_of_the_cells_is_found_among_five(audits: d
         n_false += any(slope.is_significant for slope in adjusted[1:])
     assert n_found >= 0.85 * N_AUDITS
     assert n_false <= 0.15 * N_AUDITS
+
+
+def test_without_a_test_of_spread_all_slopes_have_the_same_weight(audits: dict[float, list[Pairs]]) -> None:
+    slopes = [donor_slope(audits[share][0]) for share in audits]
+    assert adjust_slopes(slopes, [None] * 3, "slopes") == adjust_tests(slopes, "slopes")
 
 
 def test_a_move_towards_the_middle_is_no_slope_on_the_donors_score() -> None:
@@ -86,15 +87,12 @@ def test_a_slope_over_a_few_cells_has_no_interval() -> None:
     assert enough.p_value is not None
 
 
-def test_spread_needs_three_samples_and_an_interval_five_countries() -> None:
+def test_spread_needs_three_samples_of_each_cell() -> None:
     pairs = to_pairs(ReasoningWorld("half", 0.5, samples=2).draw(DESIGN, np.random.default_rng(1)))
     assert spread_p_value(pairs) is None
     assert following_share(pairs).reason == "it needs 3 samples of each cell"
     none = pairs.select(np.zeros(len(pairs.recorded), dtype=np.bool_))
     assert following_share(none).reason == "too few cells with both scores"
-    pairs = to_pairs(REASONING_WORLDS[0].draw(Design(4, 12), np.random.default_rng(2)))
-    assert "at least 5 countries" in str(donor_slope(pairs).reason)
-    assert replace(donor_slope(pairs)).ci_low is None
 
 
 def test_the_area_over_the_curve_counts_changed_judgements_and_failures_are_no_numbers() -> None:
@@ -117,3 +115,9 @@ def test_the_area_over_the_curve_counts_changed_judgements_and_failures_are_no_n
     assert area.value == pytest.approx(12 / 35)
     assert control_distance(pairs).value == pytest.approx(0.2)
     assert way_to_target(pairs).reason == "too few cells with both scores"
+
+
+def test_fewer_than_five_countries_have_no_interval() -> None:
+    pairs = to_pairs(REASONING_WORLDS[0].draw(Design(4, 12), np.random.default_rng(2)))
+    assert "at least 5 countries" in str(donor_slope(pairs).reason)
+    assert replace(donor_slope(pairs)).ci_low is None

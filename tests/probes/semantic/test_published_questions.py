@@ -80,6 +80,18 @@ def test_the_best_answer_is_at_every_position(tmp_path: Path) -> None:
     assert {positions.count(position) > 8 for position in range(4)} == {True}
 
 
+def test_targets_without_one_right_answer_are_an_error(tmp_path: Path) -> None:
+    record = {"question": "q?", "mc1_targets": {"a": 1, "b": 1}}
+    with pytest.raises(ImportFileError, match="line 1: the field 'mc1_targets' has 2 right answers, not one"):
+        read_truthful_qa(write_json_lines(tmp_path / "x.jsonl", record), ConversionOptions())
+    record = {"question": "q?", "mc1_targets": {"choices": ["a", "b"], "labels": [1]}}
+    with pytest.raises(ImportFileError, match="has 1 label for 2 choices"):
+        read_truthful_qa(write_json_lines(tmp_path / "x.jsonl", record), ConversionOptions())
+    table = write_table(tmp_path / "x.csv", TABLE_HEADER, ["A", "B", "q?", "a", "a", "", "s"])
+    with pytest.raises(ImportFileError, match="line 2: the column 'Incorrect Answers' is empty"):
+        read_truthful_qa(table, ConversionOptions())
+
+
 def test_hellaswag_has_four_endings_in_the_published_order(tmp_path: Path) -> None:
     endings = ["sits down.", "a | b.", "sings.", "leaves."]
     records = [
@@ -138,22 +150,13 @@ def test_questions_with_unusable_choices_are_left_out_and_counted(tmp_path: Path
     assert dataset.notes == ["Questions: 2.", "Left out: 1 with fewer than two choices, 1 with an empty choice."]
 
 
-def test_contradictory_targets_and_empty_questions_are_errors(tmp_path: Path) -> None:
+def test_a_contradictory_target_or_an_empty_question_is_an_error(tmp_path: Path) -> None:
     record = {"question": "q?", "mc1_targets": {"choices": ["a", "b", "a"], "labels": [1, 0, 0]}}
     with pytest.raises(ImportFileError, match="'mc1_targets' says of 'a' that it is right and wrong"):
         read_truthful_qa(write_json_lines(tmp_path / "x.jsonl", record), ConversionOptions())
     record = {"question": " ", "mc1_targets": {"a": 1, "b": 0}}
     with pytest.raises(ImportFileError, match="line 1: the field 'question' is empty"):
         read_truthful_qa(write_json_lines(tmp_path / "x.jsonl", record), ConversionOptions())
-    record = {"question": "q?", "mc1_targets": {"a": 1, "b": 1}}
-    with pytest.raises(ImportFileError, match="line 1: the field 'mc1_targets' has 2 right answers, not one"):
-        read_truthful_qa(write_json_lines(tmp_path / "x.jsonl", record), ConversionOptions())
-    record = {"question": "q?", "mc1_targets": {"choices": ["a", "b"], "labels": [1]}}
-    with pytest.raises(ImportFileError, match="has 1 label for 2 choices"):
-        read_truthful_qa(write_json_lines(tmp_path / "x.jsonl", record), ConversionOptions())
-    table = write_table(tmp_path / "x.csv", TABLE_HEADER, ["A", "B", "q?", "a", "a", "", "s"])
-    with pytest.raises(ImportFileError, match="line 2: the column 'Incorrect Answers' is empty"):
-        read_truthful_qa(table, ConversionOptions())
 
 
 MIC_HEADER = ["", "Q", "A", "rot", "moral", "moral-vector", "rot-agree", "rot-agree-collapsed", "split"]
@@ -199,13 +202,16 @@ def test_agreement_beyond_its_scale_is_an_error(agreement: str, tmp_path: Path) 
         read_mic(file, ConversionOptions())
 
 
-def test_mic_may_be_read_by_split_and_an_unknown_foundation_or_column_is_named(tmp_path: Path) -> None:
+def test_mic_may_be_read_by_split(tmp_path: Path) -> None:
     file = write_table(tmp_path / "MIC.csv", MIC_HEADER, *MIC_ROWS)
     dataset = read_mic(file, ConversionOptions(split="dev"))
     assert dataset.rows["questions"] == [PublishedQuestion("mic-1", "Why lie?", "", "")]
     with pytest.raises(UsageError) as error:
         read_mic(file, ConversionOptions(split="test"))
     assert error.value.how_to_fix == "Use one of dev, train."
+
+
+def test_an_unknown_foundation_or_column_is_named(tmp_path: Path) -> None:
     file = write_table(tmp_path / "MIC.csv", ["Q", "rot", "moral"], ["q?", "r", "care|beauty"])
     with pytest.raises(ImportFileError, match="line 2, column 'moral': 'beauty' is not a moral foundation"):
         read_mic(file, ConversionOptions())

@@ -49,11 +49,14 @@ def test_a_question_with_rows_about_several_countries_is_one_question_for_each(f
     ]  # fmt: skip
 
 
-def test_files_name_countries_and_ids_that_are_equal_with_their_country_are_refused(tmp_path: Path) -> None:
+def test_ids_that_are_equal_with_their_country_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "questions.csv"
     file.write_text("question_id,question,country\nq,Is it?,Japan\nq,Is it?,Kenya\nq (Kenya),Is it?,\n", "utf-8")
     with pytest.raises(ImportFileError, match=r"the id 'q \(Kenya\)' occurs twice"):
         load_questions(str(file))
+
+
+def test_a_toml_file_names_countries_too(tmp_path: Path) -> None:
     (tmp_path / "q.toml").write_text('[[question]]\nid = "a"\ntext = "Is it?"\ncountry = "Japan"\n', encoding="utf-8")
     [question] = load_questions(str(tmp_path / "q.toml"))
     assert question.country == "Japan"
@@ -119,15 +122,24 @@ def words(text: str) -> set[str]:
     return set(re.findall(r"[a-z]+", text.lower()))
 
 
-def test_there_are_a_hundred_questions_over_six_foundations_with_ids_of_their_own() -> None:
+def test_there_are_a_hundred_over_six_foundations() -> None:
     counts = Counter(q.foundation for q in QUESTIONS)
     assert len(QUESTIONS) >= 100
     assert set(counts) == set(FOUNDATIONS)
     assert min(counts.values()) >= 16
+
+
+def test_the_first_six_are_about_all_foundations() -> None:
     assert [q.foundation for q in QUESTIONS[:6]] == list(FOUNDATIONS)
+
+
+def test_ids_and_wordings_are_there_once() -> None:
     assert len({q.id for q in QUESTIONS}) == len(QUESTIONS)
-    all_wordings = [" ".join(w.lower().split()) for q in QUESTIONS for w in (q.text, *q.paraphrases)]
-    assert len(set(all_wordings)) == len(all_wordings)
+    wordings = [" ".join(w.lower().split()) for q in QUESTIONS for w in (q.text, *q.paraphrases)]
+    assert len(set(wordings)) == len(wordings)
+
+
+def test_every_question_has_five_other_wordings_that_really_differ() -> None:
     for question in QUESTIONS:
         assert len(question.paraphrases) == 5, question.id
         assert question.topics, question.id

@@ -72,6 +72,10 @@ def build(report: Report, models: list[SemanticModelRow], **changes: object) -> 
     return section
 
 
+def test_no_section_where_nothing_was_measured(report: Report) -> None:
+    assert build_semantic_section(report) is None
+
+
 @pytest.mark.parametrize(
     ("score", "chance", "finding", "status"),
     [
@@ -129,13 +133,9 @@ def test_published_forms_are_side_by_side_with_the_questions_alone(report: Repor
     assert "SaGE of the questions themselves = 0.40, 95% CI 0.30 to 0.50" in text_of(section)
 
 
-def test_rejected_wordings_are_counted_and_only_the_first_questions_printed(report: Report) -> None:
+def test_rejected_wordings_are_counted(report: Report) -> None:
     text = text_of(build(report, [make_model("b", MISSING)], rejected={"says something else": 4}))
     assert "rejected and not asked: 4 says something else." in text
-    section = build(report, [], worst=[make_question() for _ in range(MAX_PRINTED_QUESTIONS + 1)])
-    shown = [block.in_print for block in iterate_nodes(section) if isinstance(block, Disclosure)]
-    assert shown == ["open"] * MAX_PRINTED_QUESTIONS + ["hidden"]
-    assert build_semantic_section(report) is None
 
 
 def test_answers_are_quoted_with_the_verdict_of_the_judge(report: Report) -> None:
@@ -148,3 +148,9 @@ def test_answers_are_quoted_with_the_verdict_of_the_judge(report: Report) -> Non
     assert [tag.text for tag in contradictory.tags] == ["care", "contradiction"]
     assert "The judge finds no contradiction" in text_of(consistent.blocks[-1])
     assert [tag.text for tag in unjudged.tags] == ["care"]
+
+
+def test_only_the_first_questions_are_printed(report: Report) -> None:
+    section = build(report, [], worst=[make_question() for _ in range(MAX_PRINTED_QUESTIONS + 1)])
+    shown = [block.in_print for block in iterate_nodes(section) if isinstance(block, Disclosure)]
+    assert shown == ["open"] * MAX_PRINTED_QUESTIONS + ["hidden"]

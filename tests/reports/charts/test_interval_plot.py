@@ -24,14 +24,16 @@ def test_each_row_has_its_label_value_and_interval_in_the_order_given() -> None:
     assert {"−1", "−0.5", "0", "0.5", "1", CORRELATION_AXIS.title} <= set(texts)
 
 
-def test_rows_without_a_value_or_an_interval_show_what_is_known() -> None:
+def test_a_row_without_a_value_is_not_available_and_has_no_dot() -> None:
     svg = draw(interval_plot([IntervalRow("oak", None), IntervalRow("ash", None, annotation="too few")], SHARE_AXIS))
     assert {"oak", "ash", "not available", "too few"} <= set(texts_of(svg))
     assert list(svg.iter("path")) == []
+
+
+def test_a_row_without_an_interval_shows_its_value_only() -> None:
     texts = texts_of(draw(interval_plot([IntervalRow("oak", 0.5)], SHARE_AXIS)))
     assert "0.50" in texts
     assert not [text for text in texts if "to" in text]
-    assert texts_of(draw(interval_plot([], SHARE_AXIS))) == ["0", "0.25", "0.5", "0.75", "1"]
 
 
 def test_each_row_has_one_interval_as_long_as_its_ends_are_apart() -> None:
@@ -78,9 +80,16 @@ def test_the_reference_line_is_drawn_at_its_value() -> None:
     assert count_dashed(SHARE_AXIS) == 0
 
 
-def test_axes_of_errors_and_differences_reach_the_next_round_number() -> None:
+def test_an_error_axis_reaches_the_next_round_number() -> None:
     assert (error_axis([0.1, None, 0.43], "MAE").high, error_axis([], "MAE").high) == (0.6, 0.2)
     assert list(error_axis([1.7], "MAE").ticks) == [0, 0.5, 1, 1.5, 2]
+
+
+def test_a_difference_axis_is_symmetric_around_its_reference_line() -> None:
     axis = difference_axis([0.1, None, -0.35], "Difference")
     assert (axis.low, axis.high, axis.reference) == (-0.4, 0.4, 0.0)
     assert difference_axis([None], "Difference").high == 0.1
+
+
+def test_a_plot_without_rows_is_drawn() -> None:
+    assert texts_of(draw(interval_plot([], SHARE_AXIS))) == ["0", "0.25", "0.5", "0.75", "1"]

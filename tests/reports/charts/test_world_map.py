@@ -109,6 +109,9 @@ def test_names_without_a_place_are_returned_and_not_drawn() -> None:
     world_map = difference_map(estimates)
     assert world_map.unplaced == ("East Germany", "<b>", "Nippon", "JPN")
     assert tooltips_of(draw(known(world_map.spec))) == ["Japan: +0.10"]
+
+
+def test_without_any_country_on_the_map_there_is_no_specification() -> None:
     assert difference_map([CountryEstimate("Middle-earth", 0.1)]).spec is None
     assert difference_map([]) == error_map([])
 
@@ -178,6 +181,9 @@ def test_dots_that_would_cover_each_other_are_moved_apart() -> None:
     assert min(math.dist(dots[a], dots[b]) for a, b in combinations(codes, 2)) > 2.5
     assert max(math.dist(dots[code], load_places()[code]) for code in codes) < 5
     assert dots["SGP"] == load_places()["SGP"]
+
+
+def test_places_that_are_equal_do_not_fail() -> None:
     assert place_dots([], 3) == {}
     assert len(place_dots(["HKG"], 3)) == 1
 

@@ -17,9 +17,11 @@ from tests.support.families_of_tests import check_families
 
 def make_row(model: str, p_value: float | None, change: Tested | None = None) -> RuleFollowingRow:
     return RuleFollowingRow(
-        model=model, before=make_mean(0.5), after=make_mean(0.5),
+        model=model,
+        before=make_mean(0.5),
+        after=make_mean(0.5),
         change=change or Tested(0.1, 9, 0.0, 0.2, p_value=p_value),
-    )  # fmt: skip
+    )
 
 
 def test_rows_without_a_test_are_not_counted() -> None:

@@ -25,16 +25,20 @@ def test_status_counts_equal_those_of_the_report(population: tuple[Database, Aud
     assert status["cost_usd"] == report.cost.total.usd
     assert status["unpriced"] == report.cost.total.sums.unpriced > 0
     json.dumps(status)
-    [row] = [row for row in report.coverage.total if row.stage == "direct"]
-    counts = [status[f"traces_{name}"] for name in ("refused", "lost", "never_asked")]
-    assert counts == [row.losses["refused"], row.lost_requests, row.losses["over_budget"] + row.missing]
-    assert row.ok + row.lost_requests + row.never_asked < row.planned
-    assert status["complete"] is True
 
 
 def test_status_of_an_audit_without_calls(db: Database) -> None:
     import_scores(db, {("Egypt", "a"): 0.1}, {("m", "Egypt", "a"): 0.2})
     assert load_audit_status(db, audits.get_audit(db, "imported"))["cost_usd"] is None
+
+
+def test_status_says_what_was_refused_lost_and_never_asked(population: tuple[Database, Audit], report: Report) -> None:
+    status = load_audit_status(*population)
+    [row] = [row for row in report.coverage.total if row.stage == "direct"]
+    counts = [status[f"traces_{name}"] for name in ("refused", "lost", "never_asked")]
+    assert counts == [row.losses["refused"], row.lost_requests, row.losses["over_budget"] + row.missing]
+    assert row.ok + row.lost_requests + row.never_asked < row.planned
+    assert status["complete"] is True
 
 
 def test_an_audit_whose_budget_ended_is_not_complete(db: Database) -> None:

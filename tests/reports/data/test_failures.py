@@ -59,7 +59,7 @@ def test_other_statuses_models_and_words_are_other_groups_and_lost_calls_come_fi
     assert len(groups) == 5
 
 
-def test_causes_are_shown_by_their_message_and_one_without_says_so() -> None:
+def test_bodies_recorded_by_earlier_versions_are_shown_as_their_message() -> None:
     [group] = group_failures(
         [
             failed('{"error": {"message": "Model Not Exist", "type": "invalid_request_error"}}', day=1),
@@ -68,6 +68,9 @@ def test_causes_are_shown_by_their_message_and_one_without_says_so() -> None:
     )
     assert group.message == "Model Not Exist"
     assert "model's name" in group.how_to_fix
+
+
+def test_a_failure_without_a_message_says_so() -> None:
     groups = group_failures([failed(None), failed(None, status=None)])
     assert {group.message for group in groups} == {"the server answered with HTTP status 400", "no message"}
 
@@ -93,6 +96,9 @@ def test_requests_by_which_the_audit_learned_need_no_fix() -> None:
     assert "API key" in group_failures([failed("Wrong key", status=401)])[0].how_to_fix
     assert "later" in group_failures([failed("overloaded", status=503)._replace(outcome="server_error")])[0].how_to_fix
     assert group_failures([failed(message, status=500)._replace(outcome="server_error")])[0].how_to_fix == ADAPTED_NOTE
+
+
+def test_the_fix_of_an_answer_that_was_cut_off_is_more_room() -> None:
     cut_off = failed("set max_tokens", status=200, unusable=1)._replace(outcome="truncated")
     assert group_failures([cut_off])[0].how_to_fix == TRUNCATED_FIX
     assert group_failures([cut_off._replace(unusable_calls=0)])[0].how_to_fix == ADAPTED_NOTE

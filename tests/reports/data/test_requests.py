@@ -156,11 +156,17 @@ def test_a_default_behind_an_address_is_the_servers_and_two_servers_are_not_comp
     assert not at("http://127.0.0.1:1/v1", "http://127.0.0.1:2/v1").are_comparable("a", "b", Purpose.DIRECT)
 
 
-def test_settings_do_not_differ_where_models_were_told_apart_by_the_user_or_by_nothing_known() -> None:
+def test_settings_that_the_user_chose_may_differ() -> None:
     sampling = build(make_config("cool", "warm", cool=0.2, warm=1.0), cool="", warm="")
     assert not sampling.sampling_settings_differ
     assert sampling.are_comparable("cool", "warm", Purpose.DIRECT)
+
+
+def test_models_of_one_provider_that_all_refuse_are_comparable() -> None:
     assert not build(make_config("a", "b"), a="temperature", b="temperature").sampling_settings_differ
+
+
+def test_a_single_model_or_unknown_requests_are_not_marked() -> None:
     assert not build(make_config("a"), a="temperature").sampling_settings_differ
     assert build(make_config("a", "b"), a="temperature", b=None).rows[0].honoured is False
     assert not build(make_config("a", "b"), a="temperature", b=None).sampling_settings_differ

@@ -40,30 +40,36 @@ def compact(content: str, definitions: str = "") -> str:
     return "" if markup == '<g fill="none"/>' else markup.removeprefix('<g fill="none">').removesuffix("</g>")
 
 
-def test_only_visible_elements_and_listed_attributes_are_taken_over() -> None:
+def test_only_listed_attributes_are_taken_over() -> None:
     line = (
         '<line x2="3.14159" stroke="red" class="x" onclick="alert(1)" style="fill:red" xlink:href="http://a" href="b"/>'
     )
     assert compact(line) == '<line x2="3.1" stroke="red"/>'
+
+
+def test_invisible_elements_are_left_out() -> None:
     assert compact('<path d="M0,0h9v9Z"/><path d="M0,0" fill="red" display="none"/><text opacity="0">a</text>') == ""
     assert compact('<text> </text><image href="a.png"/><a href="x"/><script/><g class="empty"/>') == ""
 
 
-def test_groups_without_a_purpose_are_dissolved_and_have_the_attributes_of_all_children() -> None:
+def test_groups_without_a_purpose_are_dissolved() -> None:
     inner = '<rect width="1" height="1" fill="red"/>'
     assert compact(f'<g class="a"><g transform="translate(0,0)">{inner}</g></g>') == inner
     assert compact(f'<g transform="translate(1,0)">{inner}</g>') == f'<g transform="translate(1,0)">{inner}</g>'
-    marks = (
-        '<g class="m"><rect x="1" fill="red" opacity="0.5"/><rect x="2" fill="red" opacity="0.5"/></g><g><line/></g>'
-    )
-    expected = '<g fill="red"><rect x="1" opacity="0.5"/><rect x="2" opacity="0.5"/></g><line/>'
-    assert compact(marks) == expected
 
 
 def test_the_text_alternative_of_a_mark_is_its_tooltip() -> None:
     path = '<path d="M0,0h1" fill="red" role="graphics-symbol" aria-roledescription="point" aria-label="a &lt;b&gt;"/>'
     assert compact(path) == '<path d="M0,0h1" fill="red"><title>a &lt;b&gt;</title></path>'
     assert "title" not in compact('<g aria-label="container"><path d="M0,0h1" fill="red"/></g>')
+
+
+def test_attributes_that_all_children_have_move_to_the_group() -> None:
+    marks = (
+        '<g class="m"><rect x="1" fill="red" opacity="0.5"/><rect x="2" fill="red" opacity="0.5"/></g><g><line/></g>'
+    )
+    expected = '<g fill="red"><rect x="1" opacity="0.5"/><rect x="2" opacity="0.5"/></g><line/>'
+    assert compact(marks) == expected
 
 
 def test_long_runs_of_equal_symbols_are_markers_of_a_line() -> None:
@@ -112,11 +118,14 @@ def test_texts_have_size_0_and_their_size_as_font() -> None:
     assert (axis["labelFontSize"], axis["labelFont"], axis["titleFontSize"], axis["titleFont"]) == (0, "11", 0, "12")
 
 
-def test_specifications_are_joined_without_space_unless_their_configuration_differs() -> None:
+def test_the_joined_specification_has_the_views_and_no_space() -> None:
     joined: Any = join_specs([spec(SCALED_LAYER), spec(FIXED_LAYER)])
     assert [view["layer"] for view in joined["vconcat"]] == [[SCALED_LAYER], [FIXED_LAYER]]
     assert (joined["padding"], joined["spacing"], joined["autosize"]) == (0, 0, "none")
     assert all("padding" not in view and "config" not in view for view in joined["vconcat"])
+
+
+def test_specifications_with_another_configuration_are_drawn_apart() -> None:
     plain, other = spec(SCALED_LAYER), {**spec(SCALED_LAYER), "config": {"font": "serif"}}
     assert group_specs([plain, other, plain]) == [[plain, plain], [other]]
 
@@ -157,12 +166,15 @@ def test_countries_have_the_place_and_the_stroke_that_vega_gives_them(width_px: 
         assert mark.box == pytest.approx(expected[title].box, abs=0.25)
 
 
-def test_only_a_map_is_drawn_without_its_layers() -> None:
+def test_without_the_layers_of_a_map_its_legend_is_left() -> None:
     spec = map_spec(SMALL_MAP_WIDTH_PX)
     legend = without_map_layers(spec)
     assert len(draw_map_layers(spec)) == len(spec["layer"]) - len(legend["layer"]) == 3
     assert not {"projection", "data"} & legend.keys()
     assert {layer["mark"]["type"] for layer in legend["layer"]} == {"rect", "text"}
+
+
+def test_other_plots_are_left_as_they_are() -> None:
     spec = scatter_plot([ScorePair(0.1, 0.2)])
     assert not is_map(spec)
     assert without_map_layers(spec) is spec
@@ -186,14 +198,13 @@ def test_a_coordinate_has_at_most_one_decimal(value: float, text: str) -> None:
     assert format_coordinate(value) == text
 
 
-def test_lines_become_relative_and_other_paths_are_rounded() -> None:
-    assert shorten_path("M10.04,20L10.54,19.5L10.54,19.51L12,20Z") == "M10 20l.5-.5 1.5 .5Z"
-    assert shorten_path("M1,1L1.01,1.02L1,1ZM2,2L3,2L3,3Z") == "M2 2l1 0 0 1Z"
-    assert shorten_path("M1,1L1.01,1.02Z") == ""
-    assert shorten_path("M2.26,0A2.26,2.26,0,1,1,-2.26,0") == "M2.3,0A2.3,2.3,0,1,1,-2.3,0"
-    assert shorten_path("M0,0h5.55v5Z") == "M0,0h5.5v5Z"
+def test_all_numbers_of_an_attribute_are_rounded() -> None:
     assert round_coordinates("translate(0.500001,-3.14159) rotate(90)") == "translate(0.5,-3.1) rotate(90)"
     assert round_coordinates("1.5e-7") == "0"
+
+
+def test_a_line_is_relative_and_ends_where_it_ended() -> None:
+    assert shorten_path("M10.04,20L10.54,19.5L10.54,19.51L12,20Z") == "M10 20l.5-.5 1.5 .5Z"
 
 
 def test_rounding_errors_do_not_add_up() -> None:
@@ -204,3 +215,13 @@ def test_rounding_errors_do_not_add_up() -> None:
     assert len(shortened) == len(points)
     for (x, y), (short_x, short_y) in zip(points, shortened, strict=True):
         assert (short_x, short_y) == pytest.approx((x, y), abs=0.0511)
+
+
+def test_rings_that_shrink_to_a_point_are_left_out() -> None:
+    assert shorten_path("M1,1L1.01,1.02L1,1ZM2,2L3,2L3,3Z") == "M2 2l1 0 0 1Z"
+    assert shorten_path("M1,1L1.01,1.02Z") == ""
+
+
+def test_a_path_with_curves_is_only_rounded() -> None:
+    assert shorten_path("M2.26,0A2.26,2.26,0,1,1,-2.26,0") == "M2.3,0A2.3,2.3,0,1,1,-2.3,0"
+    assert shorten_path("M0,0h5.55v5Z") == "M0,0h5.5v5Z"

@@ -96,8 +96,11 @@ def test_markdown_at_line_starts_is_escaped(start: str) -> None:
     }  # fmt: skip
 
 
-def test_text_for_markdown_is_one_line_and_html_is_escaped() -> None:
+def test_markdown_is_one_line_in_which_the_thin_space_of_numbers_stays() -> None:
     assert escape_markdown(" a\n\n b\t1\u202f254 ") == "a b 1\u202f254"
+
+
+def test_html_is_escaped_for_text_and_for_attributes() -> None:
     assert escape_html("<b a=\"1\" c='2'>&\x1b") == "&lt;b a=&quot;1&quot; c=&#x27;2&#x27;&gt;&amp;␛"
 
 
@@ -131,6 +134,9 @@ def test_titles_are_listed_with_the_tables_that_the_document_has() -> None:
     assert describe_pictures(blocks, {"alignment": "A", "errors": "B"}) == (
         f"{titles} For the numbers see the tables “A”, “B”."
     )
+
+
+def test_of_many_titles_only_the_first_are_listed() -> None:
     figures: list[Block] = [Figure(f"f{i}", {}, f"Model {i}", "") for i in range(9)]
     expected = "Shown in the HTML report: Model 0; Model 1; Model 2; Model 3; and 5 more."
     assert describe_pictures(figures, {}) == expected

@@ -58,11 +58,14 @@ def test_page_is_well_formed_and_needs_no_network_and_no_script(html: str, page:
     assert not re.search(r"url\((?!#)|@import|expression\(", html)
 
 
-def test_contents_lead_to_sections_with_a_title_and_unique_ids(page: Page) -> None:
+def test_contents_lead_to_sections_with_a_title_in_them(page: Page) -> None:
     sections = [section["id"] for section in page.all("section")]
     assert [link["href"] for link in page.all("a")][:4] == ["#answer", "#where", "#conflicts", "#cost"]
     assert {str(link["href"])[1:] for link in page.all("a")} <= set(sections)
     assert "prefer" in sections
+
+
+def test_ids_are_unique(page: Page) -> None:
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
 
@@ -82,11 +85,14 @@ def test_tables_have_captions_and_scopes_and_scroll_by_keyboard(page: Page) -> N
     assert all(div["tabindex"] == "0" and div["role"] == "region" and div["aria-label"] for div in regions)
 
 
-def test_figures_have_text_alternatives_and_headings_follow_the_nesting_of_sections(html: str) -> None:
+def test_figures_have_text_alternatives(html: str) -> None:
     for figure in iterate_blocks(sample_document()):
         if isinstance(figure, Figure):
             assert f">{figure.title}</title>" in html
             assert figure.description in html
+
+
+def test_headings_follow_the_nesting_of_sections(html: str) -> None:
     headings = re.findall(r"<h(\d)>", html)
     assert headings == ["1", "2", "3", "4", "2", "2", "2"]
 
@@ -116,11 +122,14 @@ def test_findings_have_the_class_of_their_status_and_plain_lists_none() -> None:
     assert BLOCKS.render([List(items)]).count("class=") == 0
 
 
-def test_quotes_and_disclosures_of_heat_maps_stand_side_by_side_where_they_follow_each_other() -> None:
+def test_consecutive_quotes_are_side_by_side() -> None:
     html = BLOCKS.render([Quote("a", "x\n<y>"), Quote("b", "z", "note"), Paragraph("p"), Quote("c", "w")])
     assert html.count('<div class="sides">') == 2
     assert '<blockquote dir="auto">x\n&lt;y&gt;</blockquote>' in html
     assert html.index("z</blockquote>") < html.index('<p class="note">note</p>') < html.index("<p>p</p>")
+
+
+def test_disclosures_of_heat_maps_are_side_by_side() -> None:
     html = BLOCKS.render([Disclosure("a", [HEAT_MAP]), Disclosure("b", [HEAT_MAP]), Disclosure("c", [Paragraph("p")])])
     assert html.count('<div class="plates">') == 1
     assert html.index("<span>b</span>") < html.index("</div>\n<details") < html.index("<span>c</span>")
@@ -135,11 +144,14 @@ def test_disclosures_say_whether_they_are_open_and_printed() -> None:
     assert '<span class="detail"><bdi>d</bdi></span> <span class="tag open">open</span></summary>' in html
 
 
-def test_sections_and_callouts_have_the_headings_of_their_depth_and_title() -> None:
+def test_sections_within_sections_have_deeper_headings() -> None:
     html = BLOCKS.render([Section("a", "A", [Section("b", "B", [Section("c", "C", [])])], is_landscape=True)])
     assert '<section id="a" class="wide">\n<h2>A</h2>' in html
     assert '<section id="b">\n<h3>B</h3>' in html
     assert '<section id="c">\n<h4>C</h4>' in html
+
+
+def test_callouts_without_a_title_have_none() -> None:
     assert BLOCKS.render([Callout("", [Paragraph("p")])]) == '<div class="callout" role="note"><p>p</p></div>'
     assert '<p class="title">T</p>' in BLOCKS.render([Callout("T", [])])
 
@@ -175,10 +187,15 @@ def luminance(color: str) -> float:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_texts_and_values_in_heat_maps_have_enough_contrast(theme: str) -> None:
+def test_text_has_enough_contrast(theme: str) -> None:
     colors = read_colors(theme)
     for text, background in TEXT_ON_BACKGROUND:
         assert contrast(colors[text], colors[background]) >= MIN_CONTRAST, (text, background)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_values_in_heat_maps_have_enough_contrast(theme: str) -> None:
+    colors = read_colors(theme)
     for shade in SHADES:
         assert contrast(colors.get(f"on-{shade}", colors["ink"]), colors[shade]) >= MIN_CONTRAST, shade
 
@@ -227,28 +244,38 @@ def read_policy(html: str) -> str:
     return next(str(meta["content"]) for meta in Page(html).all("meta") if "http-equiv" in meta)
 
 
-def test_only_a_page_with_a_search_has_a_script_and_its_policy_allows_that_alone_and_no_connection() -> None:
+def read_data(html: str) -> list[object]:
+    """The blocks of data in a page."""
+    return [json.loads(text) for text in re.findall(r'<script type="application/json" [^>]*>(.*?)</script>', html)]
+
+
+def test_the_policy_allows_the_script_of_the_page_alone_and_no_connection() -> None:
     html = write_page([[SearchRecord(["a"], "", [], "text", [0, 0], "1.html")]])
     (script,) = Page(html).scripts
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     directives = dict(part.strip().split(" ", 1) for part in read_policy(html).split(";"))
     assert directives["default-src"] == directives["connect-src"] == directives["form-action"] == "'none'"
     assert directives["script-src"] == f"'sha256-{digest}'"
-    html = render_html(Document("Kind", "Title", "", []))
-    assert Page(html).all("script") == []
-    assert read_policy(html) == (
-        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
-    )
+
+
+def test_the_script_takes_texts_as_texts_only_and_makes_no_request() -> None:
     sinks = r"innerHTML|outerHTML|insertAdjacent|document\.write|DOMParser|srcdoc|eval\(|Function\(|setAttribute"
     assert not re.search(sinks, load_search_script())
     assert not re.search(r"fetch|XMLHttp|WebSocket|import\b|sendBeacon|\.src\b", load_search_script())
 
 
+def test_a_page_without_a_search_has_no_script_and_its_policy_none() -> None:
+    html = render_html(Document("Kind", "Title", "", []))
+    assert Page(html).all("script") == []
+    assert read_policy(html) == (
+        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
 def test_records_are_written_by_group_with_their_choices_at_the_end() -> None:
     record = SearchRecord(["a", "x"], "detail", [Tag("usable", "positive")], "a text", [0, 0], "1.html")
     html = write_page([[record, record], [], [SearchRecord([NAME], "", [], "", [1, 0], "2.html")]])
-    blocks = re.findall(r'<script type="application/json" [^>]*>(.*?)</script>', html)
-    first, second, index = map(json.loads, blocks)
+    first, second, index = read_data(html)
     assert first == [[["a", "x"], "detail", [["usable", "positive"]], "a text", "1.html"]] * 2
     assert isinstance(second, list)
     assert len(second) == 1

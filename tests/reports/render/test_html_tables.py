@@ -24,10 +24,13 @@ def test_first_cells_are_headings_and_names_are_isolated() -> None:
     assert '<tr><th scope="row"><bdi>&lt;a&gt;</bdi></th><td class="b">1</td><td class="t">–</td></tr>' in html
 
 
-def test_interval_and_n_are_below_the_value_and_an_interval_for_the_measured_cells_is_named() -> None:
+def test_interval_and_n_are_below_the_value() -> None:
     columns = [Column("Model", "name"), Column("r", "estimate")]
     html = render_html_table(Table("t", "Label", "", columns, [["a", Estimate(0.5, 9, 0.4, 0.6)]]))
     assert "<td>0.50<small>0.40 to 0.60, n\u00a09</small></td>" in html
+
+
+def test_the_interval_of_a_share_for_the_measured_cells_is_shown_with_its_name() -> None:
     columns = [Column("Model", "name"), Column("Share", "estimate")]
     both = ShareEstimate(0.5, 9, 0.2, 0.8, cells_ci_low=0.4, cells_ci_high=0.6)
     cells_only = ShareEstimate(0.5, 9, reason="too few", cells_ci_low=0.4, cells_ci_high=0.6)
@@ -54,6 +57,9 @@ def test_bars_are_as_long_as_their_shares_and_have_a_legend_of_what_occurs() -> 
     html = render_html_table(Table("t", "l", "", [Column("Model", "name"), Column("Bar", "bar")], rows, legend))
     assert '<span class="bar" role="img" aria-label="usable 75, not recorded 25"><i class="c0 w75"></i>' in html
     assert re.findall(r'<i class="(c\d+)"></i>([\w ]+)', html) == [("c0", "usable"), ("c2", "not recorded")]
+
+
+def test_a_share_that_is_not_zero_is_visible_in_its_bar() -> None:
     bar = [BarSegment("ok", 9999), BarSegment("refused", 1)]
     columns = [Column("Model", "name"), Column("Bar", "bar")]
     html = render_html_table(Table("t", "l", "", columns, [["a", bar]], [("ok", "ok"), ("refused", "refused")]))
@@ -110,7 +116,7 @@ def test_cells_that_were_not_asked_differ_from_failed_ones() -> None:
     ]
 
 
-def test_the_legend_has_every_shade_and_state_that_the_map_can_have() -> None:
+def test_the_legend_has_every_shade_and_state() -> None:
     html = render_heat_map(map_of(HeatMapCell(0.0, "0", "")))
     legend = html[: html.index("<table")]
     assert re.findall(r'<i class="([\w-]+)">', legend) == [
@@ -119,7 +125,13 @@ def test_the_legend_has_every_shade_and_state_that_the_map_can_have() -> None:
     assert "stricter" in legend
     assert "no usable answer" in legend
     assert "<i " not in render_heat_map(map_of(HeatMapCell(0.0, "0", ""), show_legend=False))
+
+
+def test_the_legend_of_a_map_without_negative_values_begins_at_zero() -> None:
     heat_map = replace(map_of(HeatMapCell(0.0, "0", "")), state_labels={}, has_negative_values=False)
     html = render_heat_map(heat_map)
     assert re.findall(r'<i class="([\w-]+)">', html) == ["h0", "h1", "h2", "h3", "h4"]
+
+
+def test_a_map_without_rows_is_rendered() -> None:
     assert "<tbody></tbody>" in render_heat_map(HeatMap("Map", [], [], BOUNDS, "low", "high"))

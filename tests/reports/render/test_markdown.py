@@ -23,25 +23,36 @@ from tests.support.markdown_tokens import parse_markdown
 from tests.support.sample_document import sample_document
 
 
-def test_tables_quotes_and_names_of_pictures_are_read_as_what_they_are() -> None:
+def test_tables_are_parsed_as_tables_with_figures_at_the_right() -> None:
     text = render_markdown(sample_document())
     tokens = parse_markdown(text)
     assert sum(token.type == "table_open" for token in tokens) == 3
     assert "| --- | ---: |" in text
     assert "| alder-7b | 0.62 (0.50 to 0.74; n 1\u202f254) |" in text
+
+
+def test_figures_and_heat_maps_are_named_with_the_table_that_has_the_numbers() -> None:
+    text = render_markdown(sample_document())
     assert (
         "Shown in the HTML report: Agreement with people. For the numbers see the table “Agreement with people”."
         in text
     )
     assert "Shown in the HTML report: All models; Differences of alder-7b; Differences of birch-instruct." in text
     assert "+.35" not in text
+
+
+def test_pictures_without_any_figure_leave_no_mark() -> None:
+    text = render_markdown(Document("", "t", "", [Section("s", "S", [FigureGrid([]), Paragraph("after")])]))
+    assert text.split("## S")[1].split() == ["after"]
+
+
+def test_quotes_are_block_quotes() -> None:
+    text = render_markdown(sample_document())
     assert (
         "birch-instruct says +0.40\n\n> Lying is wrong\n> in most cases, &#42;but&#42; &#60;b>not&#60;/b> always."
         in text
     )
     assert sum(token.type == "blockquote_open" for token in parse_markdown(text)) == 4
-    text = render_markdown(Document("", "t", "", [Section("s", "S", [FigureGrid([]), Paragraph("after")])]))
-    assert text.split("## S")[1].split() == ["after"]
 
 
 @pytest.mark.parametrize(

@@ -82,9 +82,12 @@ def table_of(n_columns: int, *cells: Cell) -> Table:
     return Table("t", "Label", "Caption.", columns, [cells or range(n_columns)])
 
 
-def test_a_table_is_broken_into_even_parts_that_start_with_the_first_column_only_if_it_does_not_fit() -> None:
+def test_a_table_that_fits_is_not_broken() -> None:
     table = table_of(5)
     assert split_table(table, 5) == [table]
+
+
+def test_parts_are_even_and_each_starts_with_the_first_column() -> None:
     parts = split_table(table_of(8), 5)
     assert [[column.title for column in part.columns] for part in parts] == [
         ["c0", "c1", "c2", "c3", "c4"],
@@ -92,6 +95,9 @@ def test_a_table_is_broken_into_even_parts_that_start_with_the_first_column_only
     ]
     assert [part.rows for part in parts] == [[Row([0, 1, 2, 3, 4])], [Row([0, 5, 6, 7])]]
     assert [part.caption for part in parts] == ["Caption.", "Label, continued."]
+
+
+def test_a_reason_spans_its_columns_in_each_part() -> None:
     parts = split_table(table_of(7, 0, 1, Reason("few", 4), 6), 4)
     rows = [row.cells for part in parts for row in part.rows if isinstance(row, Row)]
     assert rows == [[0, 1, Reason("few", 2)], [0, Reason("few", 2), 6]]
@@ -112,8 +118,14 @@ def test_wrapping(text: str, width: int, lines: list[str]) -> None:
     assert wrap_text(text, width) == lines
 
 
-def test_padding_counts_wide_characters_twice_and_indentation_leaves_empty_lines_empty() -> None:
+def test_padding_counts_wide_characters_twice() -> None:
     assert pad_text("日", 4) == "日  "
     assert pad_text("日", 4, is_right_aligned=True) == "  日"
+
+
+def test_indentation_leaves_empty_lines_empty() -> None:
     assert indent_text("a\n\nb", "- ") == "- a\n\n  b"
+
+
+def test_markup_is_dropped_and_invisible_characters_are_shown() -> None:
     assert flatten_text([Strong(Name("a\x1b")), "\n b ", Code("c"), Link(" d", "e")]) == "a␛ b c d"

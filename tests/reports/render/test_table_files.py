@@ -165,7 +165,10 @@ def test_reasons_span_columns_bars_are_left_out_and_totals_are_set_off() -> None
     ]  # fmt: skip
 
 
-def test_text_for_tex_is_one_line_and_tables_without_rows_are_left_out() -> None:
+def test_tables_without_rows_are_left_out() -> None:
     assert "longtable}{" not in render_latex([Table("t", "t", "c", [Column("m")], [])])
+
+
+def test_text_for_tex_is_one_line() -> None:
     assert escape_tex("a\nb  c") == "a b c"
     assert escape_tex("−1 ≥ 1\u202f254") == r"--1 $\ge$ 1\,254"

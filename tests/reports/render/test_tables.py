@@ -125,6 +125,11 @@ def test_spanning_reasons_that_repeat_are_notes_but_short_ones_are_not() -> None
     assert label_notes(Table("t", "t", "", columns, [["a", Reason("too few")] for _ in range(3)])) == {}
 
 
+def test_total_rows_come_last() -> None:
+    table = Table("t", "t", "", [Column("a")], [Row(["total"], is_total=True), ["x"], Row(["y"])])
+    assert [row.cells for row in iterate_rows(table)] == [["x"], ["y"], ["total"]]
+
+
 ROWS = [*(Row([f"name-{i}", i]) for i in range(30)), Row(["all", 99], is_total=True)]
 COLUMNS = [Column("Name", "name"), Column("Number", "number")]
 TABLE = Table("by-name", "By name", "Numbers by name.", COLUMNS, ROWS, max_rows=10)
@@ -140,13 +145,14 @@ def test_pages_show_the_first_rows_and_the_total(output_format: str) -> None:
         assert words in text
 
 
-def test_pages_show_the_first_rows_and_files_all() -> None:
+def test_files_have_all_rows() -> None:
     assert name_table_file(TABLE) == "report_by_name.csv"
     assert len(render_csv(TABLE).splitlines()) == len(ROWS) + 1
+
+
+def test_a_table_that_is_short_enough_is_unchanged() -> None:
     short = Table("by-name", "By name", "Numbers by name.", COLUMNS, ROWS[:12], max_rows=10)
     assert shorten_table(short) is short
-    table = Table("t", "t", "", [Column("a")], [Row(["total"], is_total=True), ["x"], Row(["y"])])
-    assert [row.cells for row in iterate_rows(table)] == [["x"], ["y"], ["total"]]
 
 
 def test_a_reason_that_several_columns_share_stands_once() -> None:

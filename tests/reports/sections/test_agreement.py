@@ -116,7 +116,7 @@ def test_scores_on_another_scale_have_r_only() -> None:
     assert describe_alignment(none) == "cannot be compared with people: few pairs"
 
 
-def test_the_headline_counts_models_with_an_answer_by_kind_of_agreement() -> None:
+def test_the_headline_counts_models_by_kind_of_agreement() -> None:
     rows = [
         *[make_alignment_row()] * 2,
         make_alignment_row(**make_concordance(0.4, 0.2, 0.6)),
@@ -130,6 +130,9 @@ def test_the_headline_counts_models_with_an_answer_by_kind_of_agreement() -> Non
     assert summarize_alignment(rows[:2]).startswith("Both models agree with people at least partly (mean")
     assert summarize_alignment(rows[:1]) == ("The model agrees partly to well with people (mean absolute error 0.20).")
     assert summarize_alignment([]).startswith("Agreement with people is not available: no scores")
+
+
+def test_the_headline_does_not_count_a_model_without_an_answer() -> None:
     missing = Estimate(None, 0, reason="no sample has a usable score")
     figures: dict[str, Any] = {"mae": missing, "concordance": missing, "concordance_simultaneous": missing}
     silent = make_alignment_row(None, None, None, reason="no sample has a usable score", n=0, **figures)

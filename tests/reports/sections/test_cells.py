@@ -122,13 +122,16 @@ def test_names_that_are_not_on_the_map_are_listed(db: Database) -> None:
     assert "averaged" not in text_of(section)
 
 
-def test_countries_are_compared_on_the_map_by_scores_of_the_same_models_only(db: Database) -> None:
+def test_only_countries_with_scores_of_all_models_have_the_smallest_or_largest_error(db: Database) -> None:
     """The bad model has no score in Egypt, where the mean over models is that of the good one."""
     truth = {(country, "a"): 0.0 for country in ("Germany", "Japan", "Egypt")}
     scores = {("good", *cell): 0.1 for cell in truth} | {("bad", "Germany", "a"): 0.5, ("bad", "Japan", "a"): 0.7}
     text = text_of(known(build_map_section(import_scores(db, truth, scores))))
     assert "The mean absolute error ranges from 0.30 in Germany to 0.40 in Japan." in text
     assert "averaged over 1 to 2 models with scores there." in text
+
+
+def test_countries_with_scores_of_different_models_are_not_compared(db: Database) -> None:
     truth = {(country, "a"): 0.0 for country in ("Germany", "Egypt")}
     text = text_of(
         known(build_map_section(import_scores(db, truth, {("m", "Germany", "a"): 0.5, ("n", "Egypt", "a"): 0.1})))

@@ -26,11 +26,14 @@ def change_row(row: CostRow, **figures: Any) -> CostRow:
     return row.model_copy(update={"sums": row.sums._replace(**sums), **figures})
 
 
-def test_unknown_estimated_and_cached_parts_are_stated(report: Report) -> None:
+def test_an_unknown_cost_is_not_described_as_zero(report: Report) -> None:
     assert "unknown, which does not mean zero" in describe_total(report.cost, usd=None)
     assert "cost at least" in describe_total(report.cost)
     assert "at least" not in describe_total(report.cost, lower_bound=False)
     assert "not known" in describe_total(report.cost, calls=0)
+
+
+def test_estimated_and_cached_parts_are_stated(report: Report) -> None:
     text = describe_total(report.cost, estimated_usd=0.5, estimated_attempts=1)
     assert f"Of this, {format_usd(0.5)} is an estimate: 1 request returned no usable token counts" in text
     assert "Of the prompt tokens in answers that report this, providers read 75% from their caches." in text

@@ -56,9 +56,11 @@ def test_groups_without_missing_answers_are_one_sentence(report: Report) -> None
 
 def test_undocumented_finish_reasons_and_marked_traces_are_stated(report: Report) -> None:
     changed = change(
-        report, coverage__undocumented_finish_reasons=[FinishReasonRow(name="alder", reason="eos<b>", answers=2)],
-        coverage__shortened_traces={"birch": 1200, "cedar": 1}, coverage__addressing_traces={"birch": 1},
-    )  # fmt: skip
+        report,
+        coverage__undocumented_finish_reasons=[FinishReasonRow(name="alder", reason="eos<b>", answers=2)],
+        coverage__shortened_traces={"birch": 1200, "cedar": 1},
+        coverage__addressing_traces={"birch": 1},
+    )
     text = text_of(build_coverage_section(changed))
     assert "Some finish reasons are not documented: alder: “eos<b>” (2 answers)." in text
     assert "1\u202f201 traces longer than probes.review.max_trace_chars (birch: 1\u202f200, cedar: 1)." in text

@@ -43,12 +43,18 @@ def test_agreement_and_change_are_described_and_in_a_table(verdicts: VerdictDiff
     assert flip == ["Japan", "divorce", "a", "x", "y", 0, "VALID", "INVALID", "the same"]
     assert "A further 3 verdicts are on other answers and excluded from all figures." in text_of(section)
     assert "2 further verdicts are not listed; --flips N lists more." in text_of(section)
-    section = build_verdict_section(verdicts.model_copy(update={"flips": [], "not_listed": 0}), "judges-1")
-    assert list(tables_of(section)) == ["judges-1-agreement"]
+
+
+def test_verdicts_on_different_answers_are_labelled(verdicts: VerdictDifferences) -> None:
     sentences = describe_verdicts(verdicts.model_copy(update={"about": "cells", "p_value": None}))
     assert "10 pairs of verdicts on the same cell, on 5 traces" in sentences
     assert "p = " not in sentences
     assert "No answer is the same in both, so differences are not due to the judges alone." in sentences
+
+
+def test_no_table_of_verdicts_without_any_that_differ(verdicts: VerdictDifferences) -> None:
+    section = build_verdict_section(verdicts.model_copy(update={"flips": [], "not_listed": 0}), "judges-1")
+    assert list(tables_of(section)) == ["judges-1-agreement"]
 
 
 def test_conflicts_settled_differently_are_counted_with_an_interval() -> None:

@@ -61,12 +61,15 @@ def section_of(report: Report) -> Section:
     return known(build_judge_quality_section(report))
 
 
-def test_without_usable_labels_one_line_names_the_command(report: Report, source: ReportSource) -> None:
+def test_without_labels_one_line_names_the_command(report: Report) -> None:
     assert build_judge_quality_section(report) is None
     n = known(report.judge_quality).suggested_labels
     line = text_of(suggest_labels(report))
     assert f"auditor review population --sample {n}" in line
     assert line in text_of(build_panel_section(report))
+
+
+def test_labels_that_are_all_unsure_are_not_passed_over(report: Report, source: ReportSource) -> None:
     labelled = label(report, source, n_each=10, unsure_share=1.0)
     n = known(labelled.judge_quality).unsure
     assert n > 0
@@ -78,7 +81,7 @@ def test_without_usable_labels_one_line_names_the_command(report: Report, source
 def test_few_labels_are_counted_in_one_line_with_the_command(report: Report, source: ReportSource) -> None:
     full = plant_labels(source.votes, plant_truth(source.votes, 0.1))
     few = replace(source, label_records=replace(full, labels=full.labels[:3]))
-    labelled = change(report, judge_quality=build_judge_quality(few))
+    labelled = report.model_copy(update={"judge_quality": build_judge_quality(few)})
     n = max(known(labelled.judge_quality).suggested_labels, known(labelled.judge_quality).sampled)
     [block] = section_of(labelled).blocks
     line = text_of(block)

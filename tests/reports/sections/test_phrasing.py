@@ -30,26 +30,31 @@ from auditor.storage.records import save_records
 from tests.reports.conftest import import_scores
 
 
+def test_names_with_the_same_slug_get_numbers() -> None:
+    assert slugify_unique(["../x", "./x", "x-2"]) == ["x", "x-2", "x-2-2"]
+
+
 @pytest.mark.parametrize(
-    ("low", "high", "reference", "status"),
-    [
-        (0.1, 0.3, 0, "positive"), (-0.3, -0.1, 0, "negative"), (0.0, 0.3, 0, "unclear"), (None, None, 0, "neutral"),
-        (0.1, 0.3, 0.5, "negative"), (0.1, 0.3, 0.15, "unclear"), (0.1, 0.3, None, "neutral"),
-    ],
-)  # fmt: skip
-def test_an_interval_is_compared_with_zero_or_a_reference(
-    low: float | None, high: float | None, reference: float | None, status: str
-) -> None:
-    estimate = Estimate(0.2, 9, low, high, None if low is not None else "too few")
-    assert compare_interval(estimate, *([] if reference == 0 else [reference])) == status
+    ("low", "high", "status"),
+    [(0.1, 0.3, "positive"), (-0.3, -0.1, "negative"), (0.0, 0.3, "unclear"), (None, None, "neutral")],
+)
+def test_an_interval_is_compared_with_zero(low: float | None, high: float | None, status: str) -> None:
+    assert compare_interval(Estimate(0.2, 9, low, high, None if low is not None else "too few")) == status
 
 
-def test_labels_and_causes_are_listed_and_slugs_are_unique() -> None:
+@pytest.mark.parametrize(("reference", "status"), [(0.5, "negative"), (0.15, "unclear"), (None, "neutral")])
+def test_an_interval_is_compared_with_a_reference(reference: float | None, status: str) -> None:
+    assert compare_interval(Estimate(0.2, 9, 0.1, 0.3), reference) == status
+
+
+def test_only_the_first_labels_are_named() -> None:
     assert join_first("abc", "model", 3) == "a, b, c"
     assert join_first("abcd", "model", 3) == "a, b, c and 1 more model"
     assert join_first("abcde", max_labels=3) == "a, b, c and 2 more"
+
+
+def test_causes_are_listed_with_their_counts() -> None:
     assert list_counts({"refused": 3, "rate_limited": 1}) == "3 refused, 1 rate limited"
-    assert slugify_unique(["../x", "./x", "x-2"]) == ["x", "x-2", "x-2-2"]
 
 
 def test_two_methods_are_named_and_rescaled_scores_have_no_errors(db: Database) -> None:
@@ -97,11 +102,14 @@ def test_columns_of_one_kind_have_a_title_for_each_key() -> None:
     assert columns == [Column(key.title(), "number", f"n_{key}", style="signed") for key in ("first", "last")]
 
 
-def test_an_attribute_of_none_is_missing_and_a_key_that_is_none_is_an_error() -> None:
-    table = tabulate("t", "T", "", [SimpleNamespace(score=None)], [Column("MAE", "number", "score.mae")])
-    assert list(table.rows) == [Row([None])]
+def test_a_key_that_is_no_attribute_is_an_error() -> None:
     with pytest.raises(AttributeError, match="missing"):
         tabulate("t", "T", "", [SimpleNamespace(model="alder")], [Column("Model", "name", "missing")])
+
+
+def test_an_attribute_of_none_is_missing() -> None:
+    table = tabulate("t", "T", "", [SimpleNamespace(score=None)], [Column("MAE", "number", "score.mae")])
+    assert list(table.rows) == [Row([None])]
 
 
 def test_a_matrix_has_a_column_for_each_name_of_any_row() -> None:

@@ -22,12 +22,15 @@ def section_text(report: Report, rows: list[ModelVersionRow]) -> str:
     return text_of(build_provenance_section(report.model_copy(update={"served": rows})))
 
 
-def test_only_changed_versions_and_altered_requests_are_stated(report: Report) -> None:
+def test_changed_versions_and_altered_requests_are_stated(report: Report) -> None:
     text = section_text(report, [make_row("a", "f1"), make_row("b", altered="seed, temperature=1")])
     assert "Model versions that answered" in text
     assert "The version of m changed: the provider reports a (f1) for 2 answers, b for 2 answers." in text
     assert "2 answered requests to m were not sent as configured: seed was left out; temperature" in text
     assert "temperature was sent as 1." in text
+
+
+def test_one_unaltered_version_is_not_mentioned(report: Report) -> None:
     assert "version" not in section_text(report, [make_row("a")]).replace("Settings and versions", "")
 
 

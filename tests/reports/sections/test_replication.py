@@ -40,7 +40,12 @@ def test_a_scatter_plot_has_published_rows_and_our_models() -> None:
     assert "'type': 'line'" not in str(figure.spec["layer"])
 
 
-def test_a_chart_of_one_survey_leaves_out_the_other_and_one_of_fewer_than_two_points_is_not_drawn() -> None:
+def test_nothing_is_drawn_for_fewer_than_two_points() -> None:
+    cells = [own_figure("a", 0.1, "s"), own_figure("a", 0.2, "a"), own_figure("b", 0.2, "a")]
+    assert draw(TableLayout(charts=(SCATTER,)), *cells) == []
+
+
+def test_a_chart_of_one_survey_leaves_out_the_other() -> None:
     cells = [
         own_figure(name, i, column, data=data)
         for data in ("WVS", "PEW")
@@ -51,8 +56,6 @@ def test_a_chart_of_one_survey_leaves_out_the_other_and_one_of_fewer_than_two_po
     assert points_of(figure) == [("a", 0, 0), ("b", 1, 1)]
     assert isinstance(figure, Figure)
     assert figure.title == "accuracy against SaGE, PEW"
-    cells = [own_figure("a", 0.1, "s"), own_figure("a", 0.2, "a"), own_figure("b", 0.2, "a")]
-    assert draw(TableLayout(charts=(SCATTER,)), *cells) == []
 
 
 def test_lines_are_of_models_over_columns_or_forms() -> None:

@@ -102,12 +102,15 @@ def test_published_rows_without_one_of_ours_are_folded_if_there_are_many(n_rows:
     assert (f"{n_rows} published rows without a figure of yours" in summaries) == is_folded
 
 
-def test_a_table_without_a_figure_of_ours_says_why_and_pictures_fold_their_table() -> None:
+def test_a_table_without_a_figure_of_ours_says_why() -> None:
     [other_models, released] = sections_of(missing(A, "no_counterpart"), missing(published(table="2"), "recorded_only"))
     assert texts_of(list(other_models.blocks))[0].startswith("No figure of yours: it needs an audit")
     assert texts_of(list(released.blocks))[0].startswith(
         "No figure of yours: the command computes these only from released"
     )
+
+
+def test_pictures_stand_above_the_table_and_heat_maps_fold_it() -> None:
     cells = [filled(published("Ghana", "a", ""), 0.5, is_own_row=True, model="a")]
     blocks = sections_of(*cells, layouts={"1": TableLayout(heat_map="correlation")})[0].blocks
     assert isinstance(blocks[1], HeatMap)

@@ -65,7 +65,7 @@ def test_a_figure_without_a_unit_stands_in_the_first_line_of_the_others() -> Non
     ]  # fmt: skip
 
 
-def test_the_unit_is_that_of_the_paper_and_a_count_has_no_decimals() -> None:
+def test_the_unit_is_that_of_the_paper() -> None:
     percent, share = published("a", "H.", "67.8", scale=0.01), published("a", "settled", "89%")
     table = build(filled(percent, 0.7), filled(share, 0.8))
     assert [(column.digits, column.style) for column in table.columns[1:3]] == [(1, "decimal"), (0, "percent")]
@@ -75,6 +75,9 @@ def test_the_unit_is_that_of_the_paper_and_a_count_has_no_decimals() -> None:
     assert [estimate.ci_low, estimate.ci_high] == pytest.approx([60, 80])
     long_rows = titled_cells_of(build_long_table("l", "l", [filled(percent, 0.7), filled(share, 0.8)]))
     assert [row["difference"] for row in long_rows] == pytest.approx([2.2, -0.09])
+
+
+def test_a_count_has_no_decimals_and_neither_has_its_difference() -> None:
     cell = filled(published("20 models", "conflicts", "348"), 25)
     counted = cell.model_copy(update={"recomputed": Estimate(25, 99, reason="none"), "difference": -323.0})
     [row] = titled_cells_of(build_long_table("l", "l", [counted]))
@@ -109,17 +112,20 @@ def test_a_row_without_a_figure_of_ours_is_muted_and_says_why_once() -> None:
     ]
 
 
-def test_n_is_shown_where_it_differs_and_surveys_are_named_where_there_are_several() -> None:
+def test_n_is_shown_where_it_differs() -> None:
     same, other = own_figure("a", 0.1), own_figure("b", 0.2)
     assert not build(same, other).columns[1].show_n
     fewer = other.model_copy(update={"recomputed": Estimate(0.2, 5, reason="none")})
     assert build(same, fewer).columns[1].show_n
-    cells = [own_figure("a", 0.1).model_copy(update={"data": survey}) for survey in ("WVS", "PEW")]
-    for shown, names in ((cells, ["a (WVS)", "a (PEW)"]), (cells[:1], ["a"])):
-        assert [row["row"] for row in titled_cells_of(build_long_table("l", "l", shown))] == names
 
 
 def test_folded_rows_are_left_out_but_decide_on_decimals() -> None:
     table = build(missing(published("Phi", printed="0.1234"), "no_counterpart"), own_figure("a", 0.1), folded=("Phi",))
     assert [row[""] for row in titled_cells_of(table)] == ["a"]
     assert table.columns[1].digits == 4
+
+
+def test_rows_of_several_surveys_name_theirs() -> None:
+    cells = [own_figure("a", 0.1).model_copy(update={"data": survey}) for survey in ("WVS", "PEW")]
+    for shown, names in ((cells, ["a (WVS)", "a (PEW)"]), (cells[:1], ["a"])):
+        assert [row["row"] for row in titled_cells_of(build_long_table("l", "l", shown))] == names

@@ -100,7 +100,7 @@ def test_each_estimate_that_is_not_shown_is_one_of_a_whole_report() -> None:
         assert fnmatch.filter(paths, entry.replace("[]", "[[]]")), f"no report has {entry}"
 
 
-def test_sections_are_in_order_and_start_with_their_finding(report: Report) -> None:
+def test_sections_are_in_order_and_in_the_contents(report: Report) -> None:
     document = build_report_document(report)
     assert [section.id for section in document.sections] == [
         "summary", "map", "places", "examples", "answer", "worth", "prefer", "regions", "where", "scatter",
@@ -109,17 +109,13 @@ def test_sections_are_in_order_and_start_with_their_finding(report: Report) -> N
     ]  # fmt: skip
     assert all(section.contents_title for section in document.sections)
     assert_consistent(document)
+
+
+def test_each_section_starts_with_its_finding(report: Report) -> None:
     for section in build_report_document(report).sections:
         first = section.blocks[0]
         is_finding = isinstance(first, Paragraph) and first.role in ("lead", "finding")
         assert is_finding or (isinstance(first, List) and first.is_findings) or section.id == "made", section.id
-    assert (document.kind, document.title) == ("Audit against a survey", report.audit.name)
-    assert document.subtitle == ["Compared with ", Name(report.audit.survey.survey.title)]
-    assert not [block for block in document.opening if isinstance(block, Callout)]
-    labels = [label for label, _ in list_key_figures(report)]
-    assert labels[:4] == ["models", "countries", "topics", "cells asked"]
-    assert labels[-1] == "cost"
-    assert report.audit.auditor in text_of(document.footer)
 
 
 def test_every_section_of_the_report_is_in_it() -> None:
@@ -131,6 +127,17 @@ def test_every_section_of_the_report_is_in_it() -> None:
         if re.fullmatch("build_.*_section", name) and next(iter(function.__annotations__.values())) == "Report"
     }
     assert builders == set(SECTION_BUILDERS) - {build_probe_sections}
+
+
+def test_the_document_opens_with_key_figures(report: Report) -> None:
+    document = build_report_document(report)
+    assert (document.kind, document.title) == ("Audit against a survey", report.audit.name)
+    assert document.subtitle == ["Compared with ", Name(report.audit.survey.survey.title)]
+    assert not [block for block in document.opening if isinstance(block, Callout)]
+    labels = [label for label, _ in list_key_figures(report)]
+    assert labels[:4] == ["models", "countries", "topics", "cells asked"]
+    assert labels[-1] == "cost"
+    assert report.audit.auditor in text_of(document.footer)
 
 
 @pytest.mark.parametrize(
@@ -194,12 +201,18 @@ def iterate_intervals(report: Report) -> Iterator[tuple[str, Estimate]]:
 
 
 @pytest.mark.parametrize("kind", AUDIT_KINDS)
-def test_estimates_of_a_full_report_are_those_of_its_schema_and_a_field_has_their_type(
+def test_the_estimates_of_a_full_report_are_those_of_its_schema(
     kind: str, whole_report: Callable[[str], Report]
 ) -> None:
     paths = {path for path, _ in iterate_estimates(whole_report(kind))}
     assert len(paths) > 15
     assert paths <= list_all_paths()
+
+
+@pytest.mark.parametrize("kind", AUDIT_KINDS)
+def test_a_field_has_the_type_of_its_estimates_so_that_json_has_all_their_figures(
+    kind: str, whole_report: Callable[[str], Report]
+) -> None:
     narrowed = {
         f"{type(row).__name__}.{name}": type(estimate).__name__
         for row in iterate_rows(whole_report(kind))
@@ -227,11 +240,17 @@ def test_a_full_report_has_each_estimate_of_its_section(
 
 
 @pytest.mark.parametrize("kind", AUDIT_KINDS)
-def test_each_interval_of_a_full_report_is_over_the_kinds_of_units_of_its_simulation(
+def test_each_interval_of_a_full_report_says_what_was_resampled(
     kind: str, whole_report: Callable[[str], Report]
 ) -> None:
     silent = {path for path, estimate in iterate_intervals(whole_report(kind)) if not estimate.resampled}
     assert silent == set()
+
+
+@pytest.mark.parametrize("kind", AUDIT_KINDS)
+def test_each_interval_is_over_the_kinds_of_units_of_its_simulation(
+    kind: str, whole_report: Callable[[str], Report]
+) -> None:
     other_kinds = {
         path: (figure, estimate.resampled)
         for path, estimate in iterate_intervals(whole_report(kind))

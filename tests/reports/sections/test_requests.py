@@ -68,7 +68,7 @@ def test_the_table_has_what_was_found_and_what_was_not_sent(report: Report) -> N
     assert "“Why did requests fail?” quotes its responses" in text
 
 
-def test_a_model_without_an_answer_in_use_has_a_row_with_the_form_that_was_found(report: Report) -> None:
+def test_a_model_without_any_success_has_a_row(report: Report) -> None:
     changed = make_report(report, {"tool": 40})
     unusable = UnusableModel(name="birch", is_judge=False, planned=9, reason="HTTP 400: no", how_to_fix="")
     failures = changed.failures.model_copy(update={"unusable_models": [unusable]})
@@ -77,8 +77,6 @@ def test_a_model_without_an_answer_in_use_has_a_row_with_the_form_that_was_found
         "Model": "birch",
         "Form": "not detected",
     }
-    assert describe_forms(make_report(report, {}), "alder") is None
-    assert capability_cells(make_report(report, {}))[0]["Form"] == "tool call"
 
 
 @pytest.mark.parametrize(
@@ -89,6 +87,11 @@ def test_what_was_not_sent_is_read_from_the_answers_where_there_are_any(
 ) -> None:
     [row] = capability_cells(make_report(report, {"tool": 40}, altered))
     assert row["Changed or left out"] == not_sent
+
+
+def test_without_an_answer_in_use_the_form_is_the_found_one(report: Report) -> None:
+    assert describe_forms(make_report(report, {}), "alder") is None
+    assert capability_cells(make_report(report, {}))[0]["Form"] == "tool call"
 
 
 LABELS = ["temperature 0.7", DEFAULT_LABEL, "temperature 0.7"]

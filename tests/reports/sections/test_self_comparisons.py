@@ -47,10 +47,15 @@ def test_models_that_were_not_compared_with_chance_are_not_called_better(report:
 
 DIFFERENCE = LanguageDifferenceRow(model="m", first="en", second="native", difference=Estimate(0.1, 9, 0.0, 0.2))
 LANGUAGES = LanguagesReport(
-    configured=["en", "native"], asked=[LanguageCountriesRow(language="ar", countries=["Egypt", "Jordan"])],
-    fell_back=["Pakistan"], once=["Nigeria"], differences=[DIFFERENCE], agreement=[], small_regions=[],
+    configured=["en", "native"],
+    asked=[LanguageCountriesRow(language="ar", countries=["Egypt", "Jordan"])],
+    fell_back=["Pakistan"],
+    once=["Nigeria"],
+    differences=[DIFFERENCE],
+    agreement=[],
+    small_regions=[],
     uneven=[UnevenLanguageRow(model="m", answers={"ar": (71, 100), "en": (98, 100)})],
-)  # fmt: skip
+)
 
 
 def test_each_use_of_a_language_is_listed() -> None:

@@ -63,10 +63,13 @@ def test_the_section_starts_with_the_largest_change_of_each_figure(report: Repor
     ) in text
 
 
-def test_without_families_or_zones_single_topics_or_the_assumption_remain(report: Report) -> None:
+def test_without_families_the_change_without_one_topic_is_named(report: Report) -> None:
     section = known(build_sensitivity_section(with_rows(report, make_row(without="topic"))))
     assert text_of(section.blocks[0]).startswith("Leaving out one topic changes r by at most 0.09 (alder).")
     assert section.title == "How much do the results depend on one cultural zone, or one topic?"
+
+
+def test_without_zones_the_assumption_remains_and_the_section_is_left_out(report: Report) -> None:
     bare = with_rows(report)
     assert "random draw" in text_of(build_assumptions(bare))
     assert build_sensitivity_section(bare) is None

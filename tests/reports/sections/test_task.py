@@ -97,21 +97,10 @@ def test_unusable_samples_bound_the_accuracy(report: Report) -> None:
     )
 
 
-def test_models_are_listed_best_first_and_items_hardest_first_with_unknown_ones_last(report: Report) -> None:
+def test_models_are_listed_best_first_and_unknown_ones_last(report: Report) -> None:
     rows = [make_row(NAME, MISSING), make_row("b", ShareEstimate(0.3, 9, 0.2, 0.4)), make_row("c", RIGHT)]
     findings = [text.split(" is correct")[0] for text, _ in findings_of(build(report, make_task(rows)))]
     assert findings == ["c", "b", f"{NAME} has no accuracy: no item has a known truth."]
-    items = [make_item("easy", 1.0), make_item("unknown", None, None), make_item("hard", 0.1)]
-    task = make_task([make_row("m", MISSING), make_row(NAME, MISSING)], items)
-    item_rows = titled_cells_of(tables_of(build(report, task, build_items_section))["task-items"])
-    assert [(row["Item"], row["Correct answer"]) for row in item_rows] == [
-        ("hard", Name("4")), ("easy", Name("4")), ("unknown", "not known"),
-    ]  # fmt: skip
-    assert {(row["Question"], row["m"], row[NAME]) for row in item_rows} == {(Name(EVIL), Name("5"), None)}
-    many_items = make_task([], [make_item(str(i), 0.5) for i in range(MAX_LISTED_ITEMS + 1)])
-    many = build(report, many_items, build_items_section)
-    assert len(tables_of(many)["task-items"].rows) == MAX_LISTED_ITEMS
-    assert "Listed are 60 items of 61; the JSON report has all." in text_of(many)
 
 
 def test_scores_have_their_distance_from_the_truth(report: Report) -> None:
@@ -136,6 +125,20 @@ def test_the_number_of_known_answers_is_stated(report: Report) -> None:
     ):
         items = [make_item(str(i), None, truth) for i, truth in enumerate(truths)]
         assert sentence in text_of(build(report, make_task([make_row("m", MISSING)], items)))
+
+
+def test_items_are_listed_hardest_first_and_unknown_ones_last(report: Report) -> None:
+    items = [make_item("easy", 1.0), make_item("unknown", None, None), make_item("hard", 0.1)]
+    task = make_task([make_row("m", MISSING), make_row(NAME, MISSING)], items)
+    rows = titled_cells_of(tables_of(build(report, task, build_items_section))["task-items"])
+    assert [(row["Item"], row["Correct answer"]) for row in rows] == [
+        ("hard", Name("4")), ("easy", Name("4")), ("unknown", "not known"),
+    ]  # fmt: skip
+    assert {(row["Question"], row["m"], row[NAME]) for row in rows} == {(Name(EVIL), Name("5"), None)}
+    many_items = make_task([], [make_item(str(i), 0.5) for i in range(MAX_LISTED_ITEMS + 1)])
+    many = build(report, many_items, build_items_section)
+    assert len(tables_of(many)["task-items"].rows) == MAX_LISTED_ITEMS
+    assert "Listed are 60 items of 61; the JSON report has all." in text_of(many)
 
 
 def test_no_section_without_verdicts_on_known_answers(report: Report) -> None:

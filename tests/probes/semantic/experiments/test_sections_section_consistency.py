@@ -71,11 +71,13 @@ def test_the_temperature_document_compares_paraphrase_with_sampling_noise() -> N
 def test_the_rules_document_counts_models_that_improve_and_that_get_worse() -> None:
     rows = [
         RuleFollowingRow(
-            model=m, before=make_mean(0.5), after=make_mean(0.7),
+            model=m,
+            before=make_mean(0.5),
+            after=make_mean(0.7),
             change=make_estimate(c, p_value=p_value, adjusted_p_value=p_value),
         )
         for m, c, p_value in (("a", 0.2, 0.01), (HOSTILE, -0.2, 0.02), ("c", 0.2, 0.06), ("d", None, None))
-    ]  # fmt: skip
+    ]
     assert checked_finding(consistency.build_rules_document("x", rows)) == (
         "1 of 3 models is shown to be more consistent with a rule: a. "
         f"1 of 3 models is shown to be less consistent with a rule: {HOSTILE}."
@@ -85,11 +87,13 @@ def test_the_rules_document_counts_models_that_improve_and_that_get_worse() -> N
 def test_the_accuracy_document_gives_the_correlation_of_accuracy_and_consistency() -> None:
     rows = [
         ConsistencyAccuracyRow(
-            model=m, accuracy=make_mean(0.6), consistency=make_mean(0.5),
+            model=m,
+            accuracy=make_mean(0.6),
+            consistency=make_mean(0.5),
             r=Tested(r, 30, low, high, reason, p_value=0.02),
         )
         for m, r, low, high, reason in (("a", 0.4, 0.1, 0.6, None), (HOSTILE, None, None, None, "all are right"))
-    ]  # fmt: skip
+    ]
     assert checked_finding(consistency.build_accuracy_document("x", rows)) == (
         "Accuracy and consistency of a: r = 0.40, 95% CI 0.10 to 0.60, 30 questions. "
         f"Accuracy and consistency of {HOSTILE}: r not available: all are right."
@@ -177,12 +181,15 @@ def test_differences_between_measures_are_a_table() -> None:
     ]
 
 
-def test_documents_without_rows_or_differences_say_so() -> None:
+def test_documents_without_rows_say_that_nothing_was_compared() -> None:
     documents = (consistency.build_temperature_document("x", []), consistency.build_rules_document("x", []))
     for document in documents:
         assert checked_finding(document) == "Nothing was compared."
         assert not document.sections
     assert checked_finding(consistency.build_accuracy_document("x", [])) == "No model answered these questions."
+
+
+def test_settings_without_a_difference_are_counted() -> None:
     row = RuleFollowingRow(model="a", before=make_mean(0.5), after=make_mean(0.5), change=make_estimate(0.0))
     assert checked_finding(consistency.build_rules_document("x", [row])) == (
         "No model is shown to be more consistent with a rule (1 model measured). "

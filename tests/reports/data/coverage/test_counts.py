@@ -26,7 +26,7 @@ from auditor.storage.database import open_database
 from auditor.storage.row_classes import table_of
 from tests.reports.sections.node_text import text_of
 from tests.support.audit_configs import KEY_VARIABLE, THREE_SAMPLES, config
-from tests.support.fake_server import FakeServer, answer, error
+from tests.support.fake_server import FakeServer, Reply, Request, answer, error
 
 ONE_TOPIC = {"source": "wvs7-sample", "countries": ["Germany", "Japan", "Nigeria"], "topics": ["divorce"]}
 
@@ -68,9 +68,14 @@ def test_versions_of_a_model_are_in_the_order_of_their_first_answers() -> None:
     ]  # fmt: skip
 
 
+def answer_with_changing_model(request: Request) -> Reply:
+    """Answer; every seventh response names another model."""
+    reply = answer(request)
+    return replace(reply, body=reply.body | {"model": "other"}) if request.number % 7 == 6 else reply
+
+
 def test_a_served_model_that_changes_is_flagged_in_status_and_report(server: FakeServer, storage: str) -> None:
-    other = {"model": "other"}  # which every seventh response names
-    server.script = lambda r: replace(answer(r), body=answer(r).body | (other if r.number % 7 == 6 else {}))
+    server.script = answer_with_changing_model
     audit = config(server.url, models=1, survey=ONE_TOPIC, judges=[], probes=THREE_SAMPLES)
     run_audit(audit, storage=storage)
     assert len(server.requests) == 9

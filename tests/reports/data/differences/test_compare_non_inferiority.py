@@ -286,7 +286,8 @@ def test_the_command_compare_ends_with_the_exit_code_of_its_gate(tmp_path: Path)
         assert shown.returncode == code, shown.stderr
         assert ("Gate: failed." in shown.stderr) is (code == 3)
         assert json.loads(shown.stdout).get("gate", {}).get("verdict") == ("failed" if code else None)
-    succeed("compare", "after", "before", "--fail-if-worse", "--storage", url, cwd=tmp_path)
+    better = succeed("compare", "after", "before", "--fail-if-worse", "--storage", url, cwd=tmp_path)
+    assert "Gate: passed." in better.stderr
 
 
 def test_an_audit_without_scores_yet_is_called_unfinished(db: Database) -> None:

@@ -173,9 +173,7 @@ def compare_judges(db: Database, *judges: str, **options: Any) -> VerdictDiffere
     return pair
 
 
-def test_two_judges_on_the_same_traces_are_compared_and_the_nearest_judge_is_named_for_an_unknown_one(
-    db: Database,
-) -> None:
+def test_two_judges_on_the_same_traces(db: Database) -> None:
     save_imported_audit(db, "one", {"a": 0.1})
     save_verdicts(db, "one", {"x": [True] * 10 + [False] * 5, "y": [False] * 8 + [True] * 2 + [False] * 4 + [True]})
     pair = compare_judges(db, "x", "y", max_listed=3)
@@ -187,6 +185,10 @@ def test_two_judges_on_the_same_traces_are_compared_and_the_nearest_judge_is_nam
     assert pair.change.value == pytest.approx(-7 / 15)
     with pytest.raises(UsageError, match="no trace has valid verdicts"):
         compare_judges(db, "x", "nobody")
+
+
+def test_the_nearest_judge_is_named_for_one_that_gave_no_verdict(db: Database) -> None:
+    save_imported_audit(db, "one", {"a": 0.1})
     save_verdicts(db, "one", {"claude": [True] * 5, "gpt": [False] * 5})
     with pytest.raises(UsageError, match=r"no trace has valid verdicts .* Did you mean 'claude'\?"):
         compare_judges(db, "gpt", "claud")

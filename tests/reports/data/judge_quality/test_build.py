@@ -56,15 +56,11 @@ def columns_of(source: ReportSource, labels: LabelRecords, judge: str | None = N
     )
 
 
-def test_without_usable_labels_only_their_number_is_suggested_or_a_reason_is_named(source: ReportSource) -> None:
+def test_without_labels_only_their_number_is_suggested(source: ReportSource) -> None:
     report = known(build_judge_quality(source))
     assert (report.labels, report.judges, report.ceiling, report.reason) == (0, [], None, None)
     assert 4 * 30 <= report.suggested_labels <= 4 * 65
     assert report.traces == len(source.votes.traces)
-    records = replace(plant_labels(source.votes, plant_truth(source.votes, 0.1)), reason="traces were changed")
-    report = known(build_judge_quality(replace(source, label_records=records)))
-    assert (report.labels, report.reason, report.judges) == (0, "traces were changed", [])
-    assert report.not_used == len(records.labels)
 
 
 def test_figures_of_a_judge_are_those_of_the_metrics(source: ReportSource) -> None:
@@ -216,6 +212,13 @@ def test_labels_of_traces_outside_the_sample_are_counted_and_not_used(source: Re
     assert (report.not_used, report.labels) == (5, len(records.labels) - 5)
 
 
+def test_labels_that_cannot_be_used_have_a_reason(source: ReportSource) -> None:
+    records = replace(plant_labels(source.votes, plant_truth(source.votes, 0.1)), reason="traces were changed")
+    report = known(build_judge_quality(replace(source, label_records=records)))
+    assert (report.labels, report.reason, report.judges) == (0, "traces were changed", [])
+    assert report.not_used == len(records.labels)
+
+
 def test_all_verdicts_of_an_adaptive_panel_decide_its_majority(source: ReportSource) -> None:
     """The third judge of each trace is asked only if the first two differ; then its verdict decides."""
     records, votes, config = plant_labels(source.votes, plant_truth(source.votes, 0.1)), source.votes, source.config
@@ -224,9 +227,11 @@ def test_all_verdicts_of_an_adaptive_panel_decide_its_majority(source: ReportSou
     starts = np.searchsorted(votes.trace_index[by_trace], votes.trace_index)
     place[by_trace] = np.arange(len(votes))
     adaptive = replace(
-        source, votes=replace(votes, always=place - starts < 2),
-        config=known(config).model_copy(update={"panel": PanelSection(adaptive=True)}), label_records=records,
-    )  # fmt: skip
+        source,
+        votes=replace(votes, always=place - starts < 2),
+        config=known(config).model_copy(update={"panel": PanelSection(adaptive=True)}),
+        label_records=records,
+    )
     full = known(known(build_judge_quality(replace(source, label_records=records))).panel)
     row = known(known(build_judge_quality(adaptive)).panel)
     assert are_equal(row.accuracy.majority, full.accuracy.majority)

@@ -108,13 +108,12 @@ def peers(value: float | None, p_value: float | None, *more_methods: str) -> Cha
 FIELDS = [name for name, field in JudgeRow.model_fields.items() if field.annotation is JudgeDifference]
 
 
-def bias(field: str | None, p_value: float = 0.001, evidence: Evidence = "panel", value: float = 0.2) -> Changes:
+def bias(field: str | None, p_value: float = 0.001, evidence: Evidence = "panel") -> Changes:
     """One difference of the first judge, and no other."""
     missing = {f"panel__judges__each__{name}": missing_difference("not measured") for name in FIELDS}
     shown = JudgeDifference(
-        value, 90, value - 0.1, value + 0.1, resampled=("country", "topic"), evidence=evidence, p_value=p_value,
-        adjusted_p_value=p_value,
-    )  # fmt: skip
+        0.2, 90, 0.1, 0.3, resampled=("country", "topic"), evidence=evidence, p_value=p_value, adjusted_p_value=p_value
+    )
     return missing if field is None else {**missing, f"panel__judges__0__{field}": shown}
 
 
@@ -242,23 +241,6 @@ CASES: list[tuple[str, str, Changes, Changes]] = [
     ),
     ("biases", "than the known truth", bias("leniency", evidence="truth"), bias("leniency")),
     (
-        "biases", "alder says VALID less often than the known truth of the same answers",
-        bias("leniency", evidence="truth", value=-0.2), bias("leniency", evidence="truth"),
-    ),
-    (
-        "biases", "alder favours shorter traces beyond what the truth of the answers explains",
-        bias("verbosity_against_truth", evidence="truth", value=-0.2), bias("verbosity_against_truth"),
-    ),
-    (
-        "biases", "alder is stricter with its own model family",
-        bias("own_family", evidence="association", value=-0.2), bias("own_family", evidence="association"),
-    ),
-    (
-        "biases", "No bias of the judges was tested. Associations: alder is stricter in the later half of its verdicts",
-        bias("order", evidence="association", value=-0.2), bias("order", evidence="association"),
-    ),
-    ("biases", "more than half", bias("leniency"), bias("leniency", evidence="truth")),
-    (
         "biases", "Associations: alder says VALID more often for longer traces (",
         bias("verbosity", 0.04, "association"), bias("verbosity", 0.06, "association"),
     ),
@@ -345,6 +327,22 @@ def test_biases_and_associations_are_separate_sentences(report: Report) -> None:
     assert "a says VALID more often for longer traces" in associations
     assert "b says" not in associations
     assert all("adjusted for 5 tests (Holm)" in sentence for sentence in (biases, associations))
+
+
+@pytest.mark.parametrize(
+    ("field", "evidence", "words"),
+    [
+        ("leniency", "truth", "a says VALID less often than the known truth of the same answers"),
+        ("verbosity_against_truth", "truth", "a favours shorter traces beyond what the truth of the answers explains"),
+        ("own_family", "association", "a is stricter with its own model family"),
+        ("order", "association", "a is stricter in the later half of its verdicts"),
+    ],
+)
+def test_each_difference_has_a_phrase(report: Report, field: str, evidence: Evidence, words: str) -> None:
+    *others, sentence = describe_rows(report, rows_with(report, [{field: difference(-0.2, 0.0001, evidence)}]))
+    assert words in sentence
+    assert others == (["No bias of the judges was tested."] if evidence == "association" else [])
+    assert ("more than half" in sentence) == (evidence == "panel")
 
 
 def test_tests_of_biases_and_associations_are_counted_apart(report: Report) -> None:

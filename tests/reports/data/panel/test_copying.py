@@ -247,9 +247,12 @@ def test_of_a_task_verdicts_on_other_answers_are_no_votes_on_a_conflict(db: Data
         for i, answer in enumerate(texts)
     }
     source = replace(
-        load_source(db, audit.name), survey=survey_from_task(task), scores=scores, task_answers=answers,
+        load_source(db, audit.name),
+        survey=survey_from_task(task),
+        scores=scores,
+        task_answers=answers,
         reviewed_conflicts=[ReviewedConflict(conflict, ConflictStatus.MAJORITY)],
-    )  # fmt: skip
+    )
     assert count_copied_conflicts(source, build_verdict_matrix(source), [[0, 1], [2], [3], [4]]) == 0
 
 

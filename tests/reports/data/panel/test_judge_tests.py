@@ -141,6 +141,9 @@ def test_only_traces_judged_otherwise_without_the_instruction_count() -> None:
     assert (row.judge, row.verdicts.value, row.verdicts.n) == ("j", 0.5, 2)
     assert (row.valid.value, row.invalid.value, row.preferences.value) == (0.5, None, None)
     assert not any(test.has_fault for test in tests)
+
+
+def test_without_planted_instructions_there_is_no_row() -> None:
     tests = [AlteredTraceVerdict(HarmlessAlteration.NONE, "j", "m", ONE_CELL[0], 0, Outcome.OK, Ruling.VALID)]
     assert build_obedience_rows(["j"], tests) == []
 

@@ -21,9 +21,12 @@ def make_share(value: float, adjusted_p_value: float | None = None) -> TestedSha
 
 def make_shift(judge: str, value: float | None, adjusted_p_value: float | None = None) -> RestatementShiftRow:
     return RestatementShiftRow(
-        judge=judge, valid=make_share(0.7), restated=make_share(0.5),
-        shift=make_estimate(value, adjusted_p_value=adjusted_p_value), changed=make_share(0.2),
-    )  # fmt: skip
+        judge=judge,
+        valid=make_share(0.7),
+        restated=make_share(0.5),
+        shift=make_estimate(value, adjusted_p_value=adjusted_p_value),
+        changed=make_share(0.2),
+    )
 
 
 def make_difference(value: float, adjusted_p_value: float) -> JudgeDifference:
@@ -89,9 +92,12 @@ def test_judges_are_named_for_a_bias_only_after_correction(report: Report) -> No
 
 def test_the_finding_on_faults_is_that_of_the_certificate(report: Report) -> None:
     row = FaultDetectionRow(
-        judge=HOSTILE, fault="Western norm", detected=make_share(0.9), false_alarms=make_share(0.2),
+        judge=HOSTILE,
+        fault="Western norm",
+        detected=make_share(0.9),
+        false_alarms=make_share(0.2),
         difference=make_estimate(0.7, adjusted_p_value=0.01),
-    )  # fmt: skip
+    )
     panel = change(report.panel, faults=[row])
     document = judges.build_fault_injection_document("x", panel)
     assert checked_finding(document) == describe_fault_detection(panel)

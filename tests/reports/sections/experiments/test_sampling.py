@@ -72,10 +72,13 @@ def test_the_plot_shows_cost_or_calls_where_a_price_is_unknown(usd: float | None
     assert shown in render_text(document)
 
 
-def test_settings_that_are_missing_or_without_r_say_why() -> None:
+def test_missing_settings_are_reasons_for_caution() -> None:
     text = render_text(build_sampling_document(make_experiment(missing={"10": 930, "12": 0})), width=200)
     assert "samples = 10 is not available: missing 930 calls." in text
     assert "samples = 12 is not available: no model was asked." in text
+
+
+def test_settings_without_r_have_no_plot() -> None:
     document = build_sampling_document(make_experiment(make_setting(1, Estimate(None, 0, reason="no scores"))))
     assert not [block for block in iterate_blocks(document) if isinstance(block, Figure)]
     assert "no scores" in render_text(document)

@@ -98,7 +98,7 @@ def test_an_answer_has_its_result_verdicts_and_cost() -> None:
     assert [tag.text for tag in tag_answer(shown)] == ["usable", "1 of 2 VALID"]
 
 
-def test_missing_records_are_named_and_a_repeated_question_has_both_answers() -> None:
+def test_missing_records_are_named() -> None:
     bare = trace(
         text=None, messages=(), cost_usd=None, prompt_tokens=None, attempts=0, started_at=None,
         finish_reason=None, served_model=None,
@@ -106,11 +106,17 @@ def test_missing_records_are_named_and_a_repeated_question_has_both_answers() ->
     assert "The text of the answer is not recorded." in text_of_answer(bare)
     assert "Cost not known." in text_of_answer(bare)
     assert "not recorded" in text_of(Section("p", "", build_prompt_blocks(bare.transcript.messages)))
+
+
+def test_a_repeated_question_shows_both_answers_and_a_failure_its_error() -> None:
     repaired = text_of_answer(trace(first_text="Hm.", text="0.25"))
     assert repaired.index("Hm.") < repaired.index("0.25", repaired.index("Hm."))
     assert "No such model" in text_of_answer(
         trace(outcome=Outcome.CLIENT_ERROR, score=None, text=None, error="No such model")
     )
+
+
+def test_an_item_of_a_task_has_an_answer_instead_of_a_score() -> None:
     item = trace(cell=Cell("", "q1"), score=None, answer="42", survey=None, correct_answer="42")
     assert "m on q1, answer 2: answer 42" in text_of_answer(item)
 
