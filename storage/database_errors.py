@@ -10,11 +10,13 @@ from contextlib import contextmanager, suppress
 from typing import Any, TypeGuard, TypeVar
 
 import sqlalchemy as sa
-from sqlalchemy.exc import DatabaseError, DataError, DBAPIError, OperationalError
+from sqlalchemy.exc import DatabaseError, DataError, DBAPIError, OperationalError, SQLAlchemyError
 
 from auditor.errors import NotAllowedError, StorageError, UnavailableError, UnstorableError
 from auditor.storage.engine import redact_url
 
+LibraryError = SQLAlchemyError
+"""What the database library raises, also where another program such as MLflow uses it."""
 INSUFFICIENT_PRIVILEGE = "42501"
 """PostgreSQL's SQLSTATE for an action that the role may not do."""
 LOCK_NOT_AVAILABLE = "55P03"

@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from sqlalchemy.exc import SQLAlchemyError
-
 from auditor import bootstrap
 from auditor.atomic_files import make_folder, report_write_errors, write_files
 from auditor.domain import Method, Purpose
@@ -27,6 +25,7 @@ from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.output import REPORT_FORMATS, render_report
 from auditor.storage.database import parse_sqlite_path
+from auditor.storage.database_errors import LibraryError
 from auditor.storage.engine import redact_url
 from auditor.storage.sqlite_file import holds_audits
 from auditor.text_safety import slugify
@@ -240,7 +239,7 @@ def export_mlflow(report: Report, *, uri: str | None = None, experiment: str = "
         raise UsageError(f"{shown_uri}: is no address ({error}).", "Correct it in --tracking-uri.") from None
     try:
         return _log_runs(tracking.MlflowClient(tracking_uri=tracking_uri), shown_uri, experiment, report)
-    except (exceptions.MlflowException, SQLAlchemyError) as error:
+    except (exceptions.MlflowException, LibraryError) as error:
         first_line = redact(str(error).replace(tracking_uri, shown_uri)).split("\n", 1)[0][:200]
         raise UsageError(
             f"MLflow at {shown_uri} cannot be used: {first_line}.", "Name a tracking server with --tracking-uri."

@@ -162,8 +162,8 @@ def test_an_audit_begun_with_the_first_schema_keeps_it_unless_the_file_names_ano
     assert keep_earlier_defaults(None, now) == now
     assert keep_earlier_defaults(stored_audit(now.model_dump(mode="json")), now).hash == now.hash
     explicit = config("http://127.0.0.1:1", probes={"direct": {"samples": 3, "schema_version": 2}})
-    kept = keep_earlier_defaults(audit, explicit)
-    assert kept == explicit.model_copy(update={"conflicts": kept.conflicts})
+    resumed_explicit = keep_earlier_defaults(audit, explicit)
+    assert resumed_explicit == explicit.model_copy(update={"conflicts": resumed_explicit.conflicts})
     notice = known(describe_config_change(audit, explicit, "another"))
     assert "changed since its last run: probes.direct.schema_version. " in notice
 

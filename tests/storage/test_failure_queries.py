@@ -45,8 +45,8 @@ async def test_failed_requests_are_grouped_and_calls_without_a_usable_answer_are
         (attempt(2, Outcome.SERVER_ERROR, 500, "oops"), attempt(3, Outcome.SERVER_ERROR, 500, "oops")),
         (attempt(1, Outcome.REFUSED, 400, "flagged"),),
     ]
-    for call, answer, made in zip(calls, answers, attempts, strict=True):
-        await ledger.record_answer(db, call, replace(answer, attempts=made), audit_id=audit.id)
+    for call, answer, sent in zip(calls, answers, attempts, strict=True):
+        await ledger.record_answer(db, call, replace(answer, attempts=sent), audit_id=audit.id)
     oops, flagged = count_failed_requests(db, audit.id)
     assert (oops.http_status, oops.error, oops.requests, oops.unusable_calls) == (500, "oops", 3, 1)
     assert (oops.first_at[:10], oops.last_at[:10]) == ("2026-01-01", "2026-01-03")
