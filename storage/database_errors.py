@@ -15,7 +15,7 @@ from sqlalchemy.exc import DatabaseError, DataError, DBAPIError, OperationalErro
 from auditor.errors import NotAllowedError, StorageError, UnavailableError, UnstorableError
 from auditor.storage.engine import redact_url
 
-LibraryError = SQLAlchemyError
+DatabaseLibraryError = SQLAlchemyError
 """What the database library raises, also where another program such as MLflow uses it."""
 INSUFFICIENT_PRIVILEGE = "42501"
 """PostgreSQL's SQLSTATE for an action that the role may not do."""

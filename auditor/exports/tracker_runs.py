@@ -25,7 +25,7 @@ from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.output import REPORT_FORMATS, render_report
 from auditor.storage.database import parse_sqlite_path
-from auditor.storage.database_errors import LibraryError
+from auditor.storage.database_errors import DatabaseLibraryError
 from auditor.storage.engine import redact_url
 from auditor.storage.sqlite_file import holds_audits
 from auditor.text_safety import slugify
@@ -239,7 +239,7 @@ def export_mlflow(report: Report, *, uri: str | None = None, experiment: str = "
         raise UsageError(f"{shown_uri}: is no address ({error}).", "Correct it in --tracking-uri.") from None
     try:
         return _log_runs(tracking.MlflowClient(tracking_uri=tracking_uri), shown_uri, experiment, report)
-    except (exceptions.MlflowException, LibraryError) as error:
+    except (exceptions.MlflowException, DatabaseLibraryError) as error:
         first_line = redact(str(error).replace(tracking_uri, shown_uri)).split("\n", 1)[0][:200]
         raise UsageError(
             f"MLflow at {shown_uri} cannot be used: {first_line}.", "Name a tracking server with --tracking-uri."
