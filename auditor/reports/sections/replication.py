@@ -393,7 +393,7 @@ COMMANDS = (
     "`auditor replicate PAPER --published` shows the figures; with `--json`, the lines.",
     "`auditor replicate PAPER --models FILE` runs the experiment with your models, as ordinary audits within "
     "`limits.budget_usd` of FILE each. `--dry-run` shows the cost, `--small` asks the small model on this machine. The "
-    "findings of the paper lead: each holds on your data, does not, or cannot be compared.",
+    "findings of the paper lead: each is shown by your data, is not, or cannot be compared.",
     "`auditor replicate PAPER --recorded FOLDER` computes figures again from scores that the authors released, as "
     "audits, without a model. Download them first.",
 )

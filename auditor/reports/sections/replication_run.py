@@ -30,7 +30,6 @@ from auditor.reports.document import (
     Printed,
     Row,
     Section,
-    Status,
     Strong,
     Table,
     Text,
@@ -84,12 +83,8 @@ NO_OWN_FIGURE = (
 )
 ONLY_RELEASED = "No figure of yours: the command computes these only from released scores (--recorded FOLDER)."
 """Of a table without a figure of our models, and of one that no audit gives figures of."""
-FINDING_STATUS: dict[str, Status] = {
-    "holds": "positive",
-    "does not hold": "negative",
-    "cannot be compared": "unclear",
-}
-"""What the colour of a finding says, by its result."""
+FINDING_WORDS = {"holds": "shown", "does not hold": "not shown", "cannot be compared": "cannot be compared"}
+"""The result of a finding in words: a test that does not support it does not refute it."""
 MAX_OPEN_ROWS = 40
 """A table with more rows is folded."""
 MAX_UNMATCHED_ROWS = 6
@@ -155,10 +150,10 @@ def build_replication_document(replication: Replication) -> Document:
 
 
 def summarize_findings(findings: Sequence[FindingRow]) -> str:
-    """How many findings of the paper hold, and which, in sentences."""
+    """How many findings of the paper are shown, and which, in sentences."""
     counts = Counter(row.result for row in findings)
-    parts = [f"{counts['holds']} {'holds' if counts['holds'] == 1 else 'hold'}"]
-    parts += [f"{n} {'does' if n == 1 else 'do'} not hold"] if (n := counts["does not hold"]) else []
+    parts = [f"{counts['holds']} {'is' if counts['holds'] == 1 else 'are'} shown"]
+    parts += [f"{n} {'is' if n == 1 else 'are'} not shown"] if (n := counts["does not hold"]) else []
     parts += [f"{n} cannot be compared"] if (n := counts["cannot be compared"]) else []
     names = join_with_and([row.claim.rstrip(".") for row in findings if row.result == "holds"] or ["none"])
     held = f" Shown: {names}." if counts["holds"] else ""
@@ -168,10 +163,10 @@ def summarize_findings(findings: Sequence[FindingRow]) -> str:
 def _build_findings_section(findings: Sequence[FindingRow]) -> Section:
     """Each finding with its result, what was compared, and the words of the paper; and the gaps between regions."""
     note = (
-        "A finding holds if every test of it supports it: p is the largest of its tests, adjusted for the findings of "
-        "the paper (Holm). A finding that does not hold is not refuted: your data may be too few to show it."
+        "A finding is shown if every test of it supports it: p is the largest of its tests, adjusted for the findings "
+        "of the paper (Holm). A finding that is not shown is not refuted: your data may be too few to show it."
     )
-    items = [ListItem(_describe_finding(row), FINDING_STATUS[row.result]) for row in findings]
+    items = [ListItem(_describe_finding(row), "positive" if row.result == "holds" else "unclear") for row in findings]
     tests = [(row, test) for row in findings for test in row.tests]
     blocks: list[Block] = [List(items, is_findings=True), Paragraph(note, "note")]
     if tests:
@@ -186,7 +181,7 @@ def _build_findings_section(findings: Sequence[FindingRow]) -> Section:
         )
     if gaps := [test for _, test in tests if test.r_gap is not None]:
         blocks.append(_build_gap_table(gaps))
-    return Section("findings-of-the-paper", "Do the paper’s findings hold on your data?", blocks, "Findings")
+    return Section("findings-of-the-paper", "Which findings of the paper do your data show?", blocks, "Findings")
 
 
 def _build_gap_table(tests: Sequence[FindingTest]) -> Table:
@@ -213,7 +208,7 @@ def _build_gap_table(tests: Sequence[FindingTest]) -> Table:
 
 def _describe_finding(row: FindingRow) -> list[Inline]:
     """The result of one finding, its claim, the tests, and the quotation."""
-    result = row.result[:1].upper() + row.result[1:]
+    result = FINDING_WORDS[row.result].capitalize()
     detail = f" ({row.reason})" if row.reason else ""
     if row.adjusted_p_value is not None:
         n = pluralize(len(row.tests), "test")

@@ -265,7 +265,7 @@ def _describe_score(row: TaskModelRow) -> Iterator[str]:
     if mae.value is None:
         yield f"has no distance from the truth: {mae.reason}"
         return
-    correlation = f"; its scores correlate with the truth ({describe_estimate('r', r)})" if r.value is not None else ""
+    correlation = "" if r.value is None else f"; correlation of its scores with the truth: {describe_estimate('r', r)}"
     yield (
         f"differs from the truth by {format_number(mae.value)} on average ({describe_interval(mae)}, "
         f"{pluralize(mae.n, 'item')}){correlation}"

@@ -4,13 +4,29 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.reports.data.replication import RecomputedCell, TableLayout
-from auditor.reports.document import Block, Callout, Disclosure, Figure, HeatMap, Link, List, Paragraph, Section, Table
+from auditor.metrics.intervals.estimate import Tested
+from auditor.replications.findings import judge_findings
+from auditor.replications.presets import load_paper
+from auditor.reports.data.replication import FindingTest, RecomputedCell, TableLayout
+from auditor.reports.document import (
+    Block,
+    Callout,
+    Disclosure,
+    Figure,
+    HeatMap,
+    Link,
+    List,
+    ListItem,
+    Paragraph,
+    Section,
+    Table,
+)
 from auditor.reports.sections.replication_run import (
     EXTREMES_NOTE,
     Replication,
     build_replication_document,
     prefix_ids,
+    summarize_findings,
     summarize_marks,
 )
 from tests.reports.sections.node_text import text_of
@@ -144,3 +160,31 @@ def test_sections_of_several_audits_have_ids_of_their_own() -> None:
     assert isinstance(disclosure, Disclosure)
     assert (copied_figure.id, copied_figure.table_id) == ("pew-plot", "pew-r")
     assert [block.id for block in disclosure.blocks if isinstance(block, Table)] == ["pew-r"]
+
+
+def test_a_finding_that_the_data_do_not_show_is_not_stated_to_be_false() -> None:
+    paper = load_paper("evalmoraal")
+    p_values = {"delta_r": 0.0001, "regions.gap": 0.4}
+    tests = [
+        [FindingTest(figure=Tested(0.1, 9, 0.0, 0.2, p_value=p_values[finding.figure]))]
+        if finding.figure in p_values
+        else []
+        for finding in paper.findings
+    ]
+    findings = judge_findings(paper.findings, tests)
+    summary = summarize_findings(findings)
+    assert summary.startswith(
+        "Of 5 findings of the paper, 1 is shown, 1 is not shown and 3 cannot be compared on your data."
+    )
+    [section] = sections_of(findings=findings)
+    items = [
+        item
+        for item in next(block for block in section.blocks if isinstance(block, List)).items
+        if isinstance(item, ListItem)
+    ]
+    assert [(text_of(item.content).split(" (")[0], item.status) for item in items][:3] == [
+        ("Shown", "positive"),
+        ("Not shown", "unclear"),
+        ("Cannot be compared", "unclear"),
+    ]
+    assert "not hold" not in text_of(section)

@@ -110,11 +110,19 @@ def test_scores_have_their_distance_from_the_truth(report: Report) -> None:
     task = Task("sums.jsonl", AnswerKind.SCORE, "", (0, 200), tolerance=2)
     section = build(report, make_task(rows, task=task, chance=None))
     assert findings_of(section)[0][0] == (
-        "m differs from the truth by 6.00 on average (95% CI 1.00 to 11.00, 10 items); its scores correlate with the "
-        "truth (r = 0.60, 95% CI 0.10 to 0.90)."
+        "m differs from the truth by 6.00 on average (95% CI 1.00 to 11.00, 10 items); correlation of its scores with "
+        "the truth: r = 0.60, 95% CI 0.10 to 0.90."
     )
     assert "a number in a range from 0 to 200" in text_of(section)
     assert "differs from the known answer by at most 2." in text_of(section)
+
+
+def test_scores_are_not_stated_to_correlate_with_the_truth_by_chance(report: Report) -> None:
+    r, mae = Estimate(0.02, 10, -0.6, 0.7), Estimate(6.0, 10, 1.0, 11.0)
+    score = ScoreAccuracy(pearson_r=r, spearman_rho=r, mae=mae, bias=mae, spread=mae)
+    task = Task("sums.jsonl", AnswerKind.SCORE, "", (0, 200), tolerance=2)
+    section = build(report, make_task([make_row("m", MISSING, score=score)], task=task, chance=None))
+    assert "correlate with the truth" not in findings_of(section)[0][0]
 
 
 def test_the_number_of_known_answers_is_stated(report: Report) -> None:
