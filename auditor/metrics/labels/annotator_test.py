@@ -15,6 +15,7 @@ means does not.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import ceil
 from typing import Literal
 
 import numpy as np
@@ -61,6 +62,16 @@ class AnnotatorTest:
     n_by_annotator: NDArray[np.intp] = field(compare=False)
     reason: str | None = None
     """Why raters were not tested, and how many labels are missing; none if all were tested."""
+
+    @property
+    def passing_level(self) -> float | None:
+        """The smallest false discovery rate at which the judge passes, in [0, 1]; none if no rater was tested.
+
+        It is at most 5% where the judge passes, so tests of several judges can be adjusted for their number by it.
+        """
+        adjusted = benjamini_yekutieli(self.p_values)
+        levels = np.sort(adjusted[~np.isnan(adjusted)])
+        return float(levels[ceil(PASSING_RATE * len(levels)) - 1]) if len(levels) else None
 
 
 def alternative_annotator_test(

@@ -157,7 +157,7 @@ def build_replacement_table(rows: Sequence[AnnotatorTestRow]) -> Table:
         "The alternative annotator test (Calderon, Reichart & Dror, ACL 2025): the judge passes if it wins against at "
         "least half of the raters, given ε, what its lower cost is worth: 0.2 if the raters are experts, 0.15 if "
         "skilled, 0.1 for crowd workers. The test over topics decides; the one over traces takes traces as independent "
-        "and passes too often."
+        "and passes too often. Sentences are adjusted for all judges (Holm)."
     )
     derived = {
         "passed": lambda row: format_passed(row.test.passed),
@@ -503,24 +503,35 @@ def _build_replacement(quality: JudgeQualityReport) -> list[Block]:
             f"{rows[0].min_raters} labels of each trace, and {pluralize(missing, 'label')} more of them at least."
         )
         return [Paragraph(text, "note")]
-    findings = List([_describe_test(row) for row in rows if row.rater_kind == quality.rater_kind], is_findings=True)
     note: list[Inline] = [
         f"The raters are taken for {RATER_PLURALS[quality.rater_kind]}: ",
         Code("labels.rater_kind"),
         ".",
     ]
+    findings = List(_describe_tests([row for row in rows if row.rater_kind == quality.rater_kind]), is_findings=True)
     blocks: list[Block] = [findings, Paragraph(note, "note"), build_replacement_table(rows)]
     return [Section("replacement", "May a judge replace a person?", blocks)]
 
 
-def _describe_test(row: AnnotatorTestRow) -> ListItem:
+def _describe_tests(rows: Sequence[AnnotatorTestRow]) -> list[ListItem]:
+    """One sentence on the test of each judge, which may replace a rater only given the number of judges (Holm)."""
+    from auditor.metrics.intervals.multiple_testing import holm  # loads numpy
+
+    levels = [row.test.passing_level for row in rows]
+    adjusted = holm([float("nan") if level is None else level for level in levels])
+    shown = [bool(level <= SIGNIFICANCE_LEVEL) for level in adjusted]
+    return [_describe_test(row, is_shown=is_shown) for row, is_shown in zip(rows, shown, strict=True)]
+
+
+def _describe_test(row: AnnotatorTestRow, *, is_shown: bool) -> ListItem:
     """One sentence on the test of a judge against raters of one kind."""
     test = row.test
     if test.passed is None:
         return ListItem(f"{row.judge} was not tested: {test.reason}.", "unclear")
     rater = RATER_NAMES[row.rater_kind]
-    verb = f"may replace {rater}" if test.passed else f"is not shown to be able to replace {rater}"
+    correction = " given the number of judges" if test.passed else ""
+    verb = f"may replace {rater}" if is_shown else f"is not shown to be able to replace {rater}{correction}"
     return ListItem(
         f"{row.judge} {verb}: it wins against {format_share(test.winning_rate)} of the raters.",
-        "positive" if test.passed else "unclear",
+        "positive" if is_shown else "unclear",
     )

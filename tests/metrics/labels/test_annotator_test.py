@@ -10,6 +10,7 @@ from hypothesis import given, settings, strategies as st
 from scipy.stats import ttest_1samp
 
 from auditor.metrics.intervals.estimate import Floats
+from auditor.metrics.intervals.multiple_testing import benjamini_yekutieli
 from auditor.metrics.labels.annotator_test import Scoring, alternative_annotator_test
 from tests.support.known import known
 
@@ -132,6 +133,16 @@ def test_p_values_are_scipys(seed: int, scoring: Scoring, epsilon: float) -> Non
     result = alternative_annotator_test(humans, judge, epsilon=epsilon, scoring=scoring)
     expected = [_slow_p_value(humans, judge, rater, epsilon, scoring) for rater in range(4)]
     np.testing.assert_allclose(result.p_values, expected, rtol=1e-7, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_passing_level_is_the_smallest_at_which_the_judge_passes(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    humans = np.where(rng.random((4, 60)) < 0.8, 1.0, 0.0)
+    test = alternative_annotator_test(humans, np.where(rng.random(60) < 0.8, 1.0, 0.0), epsilon=0.2)
+    level = benjamini_yekutieli(test.p_values)
+    assert test.passing_level == sorted(level)[1]
+    assert test.passed == (test.passing_level <= 0.05)
 
 
 def test_a_perfect_judge_ties_with_perfect_raters() -> None:

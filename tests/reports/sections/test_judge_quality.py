@@ -10,6 +10,7 @@ import pytest
 
 from auditor.config import LabelSection
 from auditor.metrics.intervals.estimate import Estimate
+from auditor.metrics.labels.annotator_test import alternative_annotator_test
 from auditor.reports.data.agreement.cultural_findings import Shortfall, ShortfallsReport
 from auditor.reports.data.judge_quality.build import build_judge_quality
 from auditor.reports.data.panel.certificate import JudgeEvidence, describe_accuracy, write_certificate
@@ -134,6 +135,20 @@ def test_the_configured_kind_of_rater_decides(
         verb = f"may replace {name}" if row.test.passed else f"is not shown to be able to replace {name}"
         assert row.rater_kind != kind or f"{row.judge} {verb}: it wins" in text
     assert len(tables_of(section)["replacement-test"].rows) == 3 * len(source.judge_names)
+
+
+def test_one_of_many_judges_may_replace_a_rater_only_given_their_number(full: Report) -> None:
+    quality = known(full.judge_quality)
+    row = next(row for row in quality.replacement if row.rater_kind == "crowd")
+    humans = np.random.default_rng(0).integers(0, 2, (3, 40)).astype(float)
+    passed = alternative_annotator_test(humans, humans[0], epsilon=0.9)
+    assert passed.passed
+    tests = [replace(passed, p_values=np.full(3, p_value)) for p_value in (0.001, *[0.02] * 5)]
+    rows = [row.model_copy(update={"judge": f"judge{i}", "test": test}) for i, test in enumerate(tests)]
+    text = text_of(section_of(change(full, judge_quality=change(quality, replacement=rows))))
+    assert "judge0 may replace a crowd worker: it wins" in text
+    for i in range(1, 6):
+        assert f"judge{i} is not shown to be able to replace a crowd worker given the number of judges: it wins" in text
 
 
 def test_the_summary_says_by_how_much_the_judges_were_off(report: Report, source: ReportSource) -> None:
