@@ -19,6 +19,7 @@ from auditor.metrics.intervals.jackknife_interval import (
     leave_one_out_sums,
     replicate_over_units,
 )
+from auditor.metrics.intervals.paired import widen_for_choice
 from auditor.metrics.judges.copying import MIN_ERRORS, MIN_LABELS, N_SUMS, judge_pairs, pooled_phi, sum_pairs
 
 
@@ -132,7 +133,8 @@ class PanelAccuracy(NamedTuple):
     best: int
     gain: Estimate
     """The majority's accuracy minus that of the best judge, on the traces that both decide; `n` counts these. The best
-    judge is chosen by the same labels, so its accuracy is too high, and the gain too low, where judges are alike."""
+    judge is chosen by the same labels, so its accuracy is too high, and the gain too low, where judges are alike: the
+    interval is widened for the choice (Bonferroni)."""
     independent: Estimate
     """Accuracy of a majority of judges with the same sensitivity and specificity whose errors are independent."""
     loss: Estimate
@@ -198,7 +200,7 @@ def panel_accuracy(
     return PanelAccuracy(
         estimate(of_majority),
         best,
-        estimate(of_majority_with_best, of_best, n_both)
+        widen_for_choice(estimate(of_majority_with_best, of_best, n_both), len(usable))
         if n_both
         else Estimate(None, 0, reason="the best judge and the majority decide no trace together"),
         estimate(of_independent),

@@ -76,7 +76,7 @@ def build_accuracy_tables(quality: JudgeQualityReport) -> Iterator[Table]:
     caption = (
         "Accuracy of the majority, minus that of the best judge, and beside a majority of judges with the same "
         "sensitivity and specificity whose errors are independent. The best judge is chosen by the same labels, which "
-        "flatters it a little. 95% CIs are for other traces of these cells. n counts labels."
+        "flatters it a little; the CI allows for that. 95% CIs are for other traces of these cells. n counts labels."
     )
     panels = [quality.panel] if quality.panel is not None else []
     yield tabulate("panel-accuracy", "Accuracy of the panel", caption, panels, PanelAccuracyRow)

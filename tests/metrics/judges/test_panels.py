@@ -99,6 +99,15 @@ def test_the_loss_by_shared_errors_is_covered() -> None:
     assert n_covered >= 90
 
 
+def test_the_gain_over_the_best_judge_is_covered_although_the_same_labels_choose_the_judge() -> None:
+    rng, gain, n_covered = np.random.default_rng(6), 0.896 - 0.75, 0
+    for _ in range(150):
+        verdicts, truth, units = _draw_panel(rng, 0.0, 120)
+        panel = known(panel_accuracy(verdicts, truth, units, np.ones(120)))
+        n_covered += known(panel.gain.ci_low) <= gain <= known(panel.gain.ci_high)
+    assert n_covered >= 138
+
+
 def test_judges_of_other_traces_have_panels_compared_where_majority_and_best_judge_decide() -> None:
     """Each judge leaves out a fifth of the traces, as peers do: majorities of four may tie."""
     verdicts, truth, units = _draw_panel(np.random.default_rng(5), 0.0, 6000)
