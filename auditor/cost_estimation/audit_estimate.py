@@ -65,7 +65,7 @@ def build_forecast_row(
     if price is not None:
         # High, the whole prompt is written to the provider's cache.
         prompt_usd = ForecastRange.from_bounds(
-            price.prompt_usd, price.prompt_usd, price.prompt_usd + price.cache_write_fee_usd
+            price.prompt_usd, price.prompt_usd, price.prompt_usd + price.highest_write_fee(planned.model.params)
         )
         cost = tokens_in * prompt_usd + tokens_out * ForecastRange.from_bounds(price.completion_usd)
     # High stays at the full price: repairs are not batched, nor are calls to a server without batches.

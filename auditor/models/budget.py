@@ -59,6 +59,7 @@ def charge_usage(
     *,
     has_text: bool,
     written_tokens: int = 0,
+    hour_tokens: int = 0,
     capability: Capability = DEFAULT_CAPABILITY,
 ) -> RequestCharge:
     """Compute a request's cost from the provider's token counts, or by estimate if they are implausible.
@@ -70,6 +71,7 @@ def charge_usage(
         cached_tokens: number of prompt tokens that the provider had cached.
         has_text: whether the answer has a text; a count of 0 completion tokens is implausible then.
         written_tokens: number of prompt tokens that the provider wrote to its cache.
+        hour_tokens: number of those that it wrote for an hour.
         capability: what the call was sent under.
     """
     has_text = has_text and call.measure is None
@@ -85,6 +87,7 @@ def charge_usage(
             completion_tokens,
             cached_tokens if 0 <= cached_tokens <= prompt_tokens else 0,
             min(written_tokens, prompt_tokens),
+            min(hour_tokens, written_tokens, prompt_tokens),
         )
     )
     return RequestCharge(prompt_tokens, completion_tokens, usd, False)
@@ -178,7 +181,9 @@ def _max_output_tokens(call: Call, capability: Capability) -> float:
 def _limit_cost(call: Call, price: TokenPrice, capability: Capability) -> float:
     """Cost of a request in US dollars if its prompt and its answer are as long as its limits allow."""
     max_output_usd = _max_output_tokens(call, capability) * price.completion_usd
-    return _estimate_max_prompt_tokens(call) * (price.prompt_usd + price.cache_write_fee_usd) + max_output_usd
+    return (
+        _estimate_max_prompt_tokens(call) * (price.prompt_usd + price.highest_write_fee(call.params)) + max_output_usd
+    )
 
 
 def require_prices(models: Iterable[ModelSection], limits: LimitsSection) -> None:

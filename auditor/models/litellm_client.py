@@ -8,7 +8,7 @@ import gc
 import importlib.util
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
@@ -134,23 +134,40 @@ class TokenPrice(NamedTuple):
         prompt_usd, completion_usd: of the prompt and of the completion.
         cached_usd: of prompt tokens in the provider's cache.
         cache_write_fee_usd: what prompt tokens that are written to the cache cost beside the price of the prompt.
+        hour_write_fee_usd: the same of those that are written to the cache for an hour.
     """
 
     prompt_usd: float
     completion_usd: float
     cached_usd: float
     cache_write_fee_usd: float = 0.0
+    hour_write_fee_usd: float = 0.0
 
     def request_cost(
-        self, prompt_tokens: int, completion_tokens: int, cached_tokens: int, written_tokens: int = 0
+        self,
+        prompt_tokens: int,
+        completion_tokens: int,
+        cached_tokens: int,
+        written_tokens: int = 0,
+        hour_tokens: int = 0,
     ) -> float:
-        """Cost of one request in US dollars; `cached_tokens` and `written_tokens` are parts of `prompt_tokens`."""
+        """Cost of one request in US dollars.
+
+        `cached_tokens` and `written_tokens` are parts of `prompt_tokens`; `hour_tokens`, written to the cache for an
+        hour, of `written_tokens`.
+        """
         return (
             (prompt_tokens - cached_tokens) * self.prompt_usd
             + cached_tokens * self.cached_usd
-            + written_tokens * self.cache_write_fee_usd
+            + (written_tokens - hour_tokens) * self.cache_write_fee_usd
+            + hour_tokens * self.hour_write_fee_usd
             + completion_tokens * self.completion_usd
         )
+
+    def highest_write_fee(self, params: Mapping[str, Any]) -> float:
+        """Highest fee in US dollars per prompt token written to the cache in a request with these parameters."""
+        asks_for_hour = any(path[-1] == "ttl" and value == "1h" for path, value in iter_params(params))
+        return max(self.cache_write_fee_usd, self.hour_write_fee_usd) if asks_for_hour else self.cache_write_fee_usd
 
     def scaled_by(self, factor: float) -> TokenPrice:
         """The price times a factor, such as 0.5 for a batch."""
@@ -223,11 +240,14 @@ def listed_token_price(model: str, tier: str | None = None) -> TokenPrice | None
         return None
     # Of prompt tokens that are read from the cache, and that are written to it.
     read_usd, write_usd = (entry.get(f"cache_{kind}_input_token_cost{suffix}") for kind in ("read", "creation"))
+    # Unlisted, an hour costs twice the prompt, as at Anthropic and Bedrock (platform.claude.com, "Prompt caching").
+    hour_usd = entry.get(f"cache_creation_input_token_cost_above_1hr{suffix}") or 2 * prompt_usd
     return TokenPrice(
         float(prompt_usd),
         float(completion_usd),
         float(prompt_usd if read_usd is None else read_usd),
         max(0.0, (write_usd or 0.0) - prompt_usd),
+        max(0.0, hour_usd - prompt_usd),
     )
 
 
@@ -355,7 +375,8 @@ def token_price(section: ModelSection) -> TokenPrice | None:
         cached_input_usd = price.input if price.cached_input is None else price.cached_input
         cache_write_fee_usd = 0.0 if price.cache_write is None else max(0.0, price.cache_write - price.input)
         # The config's prices are per million tokens.
-        return TokenPrice(*(usd / 1e6 for usd in (price.input, price.output, cached_input_usd, cache_write_fee_usd)))
+        write_fees = (cache_write_fee_usd, cache_write_fee_usd)
+        return TokenPrice(*(usd / 1e6 for usd in (price.input, price.output, cached_input_usd, *write_fees)))
     listed = find_listed_price(section)
     return None if listed is None else litellm_client.listed_token_price(*listed)
 

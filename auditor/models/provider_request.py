@@ -24,6 +24,7 @@ from auditor.models.response_body import (
     TokenUsage,
     fill_missing_fields,
     is_responses_body,
+    parse_hour_tokens,
     parse_served_tier,
     parse_surcharged_place,
     parse_usage,
@@ -232,6 +233,7 @@ def _request_charge(
         cached_tokens or 0,
         has_text=answer.text is not None,
         written_tokens=parse_written_tokens(exchange.json_body),
+        hour_tokens=parse_hour_tokens(exchange.json_body),
         capability=capability,
     )
 

@@ -342,6 +342,23 @@ def parse_written_tokens(body: Mapping[str, Any] | None) -> int:
     return next((count for count in counts if type(count) is int and count > 0), 0)
 
 
+def parse_hour_tokens(body: Mapping[str, Any] | None) -> int:
+    """Number of prompt tokens that the provider wrote to its cache for an hour, for a higher fee; 0 if it does not say.
+
+    Anthropic counts them by lifetime (`cache_creation.ephemeral_1h_input_tokens`), also through gateways among the
+    details of the prompt (`cache_creation_token_details`); Bedrock has a list (`cacheDetails`).
+    """
+    usage = body.get("usage") if body is not None else None
+    if not isinstance(usage, Mapping):
+        return 0
+    holders = [usage.get("cache_creation"), _read_prompt_details(usage).get("cache_creation_token_details")]
+    counts = [holder.get("ephemeral_1h_input_tokens") for holder in holders if isinstance(holder, Mapping)]
+    details = usage.get("cacheDetails")
+    entries = [entry for entry in details if isinstance(entry, Mapping)] if isinstance(details, list) else []
+    counts += [entry.get("inputTokens") for entry in entries if entry.get("ttl") == "1h"]
+    return next((count for count in counts if type(count) is int and count > 0), 0)
+
+
 def parse_served_tier(body: Mapping[str, Any] | None) -> str | None:
     """The tier in which a provider says that it processed a request, such as `priority`; None if it does not say.
 

@@ -458,3 +458,21 @@ def test_a_budget_without_a_price_names_the_key_to_add(models: list[ModelSection
 
 def test_without_a_budget_no_price_is_needed() -> None:
     require_prices([DEPLOYMENT, SERVER], LimitsSection())
+
+
+def test_tokens_that_are_written_to_a_cache_for_an_hour_have_the_price_of_an_hour() -> None:
+    """They were charged as those that are written for five minutes, at 1.25 times the prompt's price instead of 2."""
+    price = known(listed_token_price("anthropic/claude-opus-4-6"))
+    assert price.request_cost(1000, 0, 0, 800, 800) == pytest.approx(price.prompt_usd * (1000 + 800))
+    assert price.request_cost(1000, 0, 0, 800, 300) == pytest.approx(price.prompt_usd * (1000 + 500 / 4 + 300))
+    short, hour = (
+        Budget(1.0).estimate_max_cost(call(**params), price)
+        for params in ({}, {"cache_control": {"type": "ephemeral", "ttl": "1h"}})
+    )
+    assert hour - short == pytest.approx(8 / 3 * price.prompt_usd * 3 / 4)
+
+
+def test_a_configured_price_of_writing_to_a_cache_is_that_of_an_hour_too() -> None:
+    settings = {"input": 1.0, "output": 2.0, "cache_write": 1.5}
+    price = known(token_price(ModelSection(name="m", model="anthropic/x", price=Price(**settings))))
+    assert price.request_cost(1000, 0, 0, 800, 800) == pytest.approx(1000e-6 + 400e-6)

@@ -145,6 +145,33 @@ async def test_a_listed_price_of_anthropic_is_that_of_the_place_of_inference(
     assert answer.cost_usd == (None if factor is None else pytest.approx(factor * price.request_cost(100, 20, 0)))
 
 
+@pytest.mark.parametrize(
+    "usage",
+    [
+        {"cache_creation_input_tokens": 80, "cache_creation": {"ephemeral_1h_input_tokens": 60}},  # as Anthropic says
+        {
+            "prompt_tokens_details": {
+                "cache_write_tokens": 80,
+                "cache_creation_token_details": {"ephemeral_1h_input_tokens": 60},  # as litellm's proxy does
+            }
+        },
+        {
+            "cacheWriteInputTokens": 80,
+            "cacheDetails": [{"ttl": "5m", "inputTokens": 20}, {"ttl": "1h", "inputTokens": 60}],
+        },  # as Bedrock does
+    ],
+)
+async def test_tokens_written_to_a_cache_for_an_hour_are_charged_as_such(
+    server: FakeServer, usage: dict[str, Any]
+) -> None:
+    body = completion("hello").body
+    server.script = lambda _: Reply(body=body | {"usage": body["usage"] | usage})
+    [answer] = await ask(model_section(server, base_model="claude-opus-4-6"), call())
+    price = litellm_client.listed_token_price("claude-opus-4-6")
+    assert price is not None
+    assert answer.cost_usd == pytest.approx(price.request_cost(100, 20, 0, 80, 60))
+
+
 async def test_a_configured_price_is_that_of_all_tiers(server: FakeServer) -> None:
     server.script = lambda _: Reply(body=completion("hello").body | {"service_tier": "priority"})
     [answer] = await ask(model_section(server, price={"input": 1.0, "output": 2.0}), call())
