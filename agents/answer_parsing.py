@@ -311,6 +311,17 @@ _ANSWER_LINE = re.compile(
 )
 _INLINE_ANSWER = re.compile(r"\bANSWER[\s*_`]*=[\s*_`]*(?:x\s*=)?(?P<value>[^\n]+)$")
 """The requested form, in capitals, anywhere in a line."""
+_INLINE_START = (
+    r"(?<!\b[eE]\.[gG]\.)(?<!\b[iI]\.[eE]\.)"
+    r"(?:(?<=[.!?;)])|(?<=[.!?;)][\"'”*_])|\b(?:[Ss]o|[Tt]hus|[Hh]ence|[Tt]herefore)\b,?)"
+)
+"""Where a statement begins within a line: text that quotes the form, or negates it, has it elsewhere."""
+_INLINE_ANSWER_STATEMENT = re.compile(
+    rf"{_INLINE_START}[ \t]+[*_]{{0,3}}(?:FINAL )?ANSWER[*_]{{0,3}}[ \t]*:[\s*_`]*(?P<value>[^\n]+)$"
+)
+"""Nearly the requested form: in capitals, with a colon, at the beginning of a statement."""
+_CONTINUED = re.compile(r"[.!?;]\s+\S|\b(?:not|is|are|was|were|would|could)\b", re.IGNORECASE)
+"""What follows is no answer alone, but a text about one."""
 
 
 def parse_task_trace(
@@ -409,4 +420,13 @@ def _candidate_answers(text: str) -> list[str]:
     inline_answers = [match["value"] for line in lines if (match := _INLINE_ANSWER.search(to_ascii(line)))]
     # A repetition of the instruction, "ANSWER = x", is no answer.
     inline_answers = [candidate for candidate in inline_answers if candidate.strip(" .*_`'\"") != PLACEHOLDER]
-    return inline_answers or [match["value"] for line in lines if (match := _ANSWER_LINE.match(line))]
+    return inline_answers or [value for line in lines if (value := _find_loose_answer(line)) is not None]
+
+
+def _find_loose_answer(line: str) -> str | None:
+    """What a line names as the answer in another form than the requested one; None if it names none."""
+    if match := _ANSWER_LINE.match(line):
+        return match["value"]
+    match = _INLINE_ANSWER_STATEMENT.search(to_ascii(line))
+    is_answer = match and not _CONTINUED.search(match["value"]) and match["value"].strip(" .*_`'\"") != PLACEHOLDER
+    return match["value"] if match and is_answer else None

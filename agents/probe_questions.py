@@ -11,7 +11,7 @@ from auditor.agents.refusals import is_refusal_in_any_language
 from auditor.config import AuditConfig, ModelSection
 from auditor.config.installed_probes import InstalledProbe
 from auditor.domain import Answer, Call, Message, Outcome, Survey, Trace, derive_seed
-from auditor.models.reasoning import strip_thinking
+from auditor.models.reasoning import has_thinking, strip_thinking
 from auditor.models.structured import find_schema
 from auditor.models.structured_reading import parse_structured_answer
 from auditor.probe_interface import ProbeAnswer, ProbeAudit, ProbeResult, Question
@@ -34,7 +34,7 @@ def open_probe_audit(
         load_scores=lambda: results.load_scores(db, audit_id),
         mask=partial(blind_trace, config, survey),
         load_question=partial(load_question, config, survey),
-        load_hidden_reasoning=partial(results.has_hidden_reasoning, db, audit_id),
+        load_hidden_reasoning=partial(results.has_hidden_reasoning, db, audit_id, has_thinking=has_thinking),
     )
 
 

@@ -130,6 +130,12 @@ _LATIN_LOOKALIKES = str.maketrans(
 )
 """Letters of the Cyrillic and the Greek script that look like Latin ones."""
 _LOOKALIKE_SCRIPTS = re.compile("[\u0370-\u052f]")
+_LATIN_VARIANTS = str.maketrans(
+    "ıɩɨɑɐɒƀꞓđɖɇɡħɟȷłøɾŧʉʋɏƶØĐĦŁŦɃɆƗɈɌɎƵոսօհցզᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ",
+    "iiiaaabcddeghjjlortuvyzODHLTBEIJRYZnuohgqABCDEFGHIJKLMNOPRSTUVWYZ",
+)
+"""Letters of the Latin script, of phonetic transcriptions (small capitals, too) and of Armenian that look like those
+of English."""
 _OTHER_LETTER = re.compile(r"[^\W\d_a-zA-Z]")
 """A letter that English lacks."""
 
@@ -193,7 +199,11 @@ def addresses_judge(text: str, language: str) -> bool:
     text = unicodedata.normalize("NFKC", text)
     languages = (language, ENGLISH, *(LANGUAGES if _OTHER_LETTER.search(text) else ()))
     variants = {_IGNORED_CHARACTERS.sub(gap, text) for gap in ("", " ")}  # they stand within words, or between them
-    return any(_has_address(_fold_lookalikes(variant), languages) for variant in variants)
+    if any(_has_address(_fold_lookalikes(variant), languages) for variant in variants):
+        return True
+    # In many languages these letters and accents belong to words, so that only an address in English has none of them.
+    plain = {_fold_lookalikes(_fold_accents(variant)) for variant in variants} - variants
+    return any(_has_address(variant, (ENGLISH,)) for variant in plain)
 
 
 def _has_address(text: str, languages: Iterable[str]) -> bool:
@@ -202,6 +212,11 @@ def _has_address(text: str, languages: Iterable[str]) -> bool:
         return True
     lower_case = text.lower()
     return any(_load_rule(code).marks(lower_case) for code in dict.fromkeys(languages))
+
+
+def _fold_accents(text: str) -> str:
+    """A text without accents, and with English letters in place of other Latin ones that look like them."""
+    return _IGNORED_CHARACTERS.sub("", unicodedata.normalize("NFKD", text)).translate(_LATIN_VARIANTS)
 
 
 def _fold_lookalikes(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -110,26 +110,21 @@ def list_models(db: Database, audit_id: int) -> list[str]:
         return sorted(connection.execute(sa.select(c.model).where(c.audit_id == audit_id).distinct()).scalars())
 
 
-# As LIKE has them, of the forms that `strip_thinking` removes.
-_THINKING_STARTS = (
-    *("<think", "[think]", "◁think▷", "<thought", "<reason", "<reflection>", "<scratchpad>", "<details"),
-    *("<|channel", "<unused94>", "<|start_thinking|>", "<|begin_of_thought|>", "<|inner_prefix|>", "<|think"),
-)
-_THINKING_ENDS = (
-    *("think>", "thinking>", "[/think]", "◁/think▷", "</thought>", "</reason>", "</reasoning>", "<channel|>"),
-    *("<|end_of_thought|>", "<|end|>%<|content|>", "[begin final response]"),
-)
+def has_hidden_reasoning(db: Database, audit_id: int, model: str, has_thinking: Callable[[str], bool]) -> bool:
+    """Whether a recorded answer of a model to a direct question follows hidden reasoning: tokens, or its text, say so.
 
-
-def has_hidden_reasoning(db: Database, audit_id: int, model: str) -> bool:
-    """Whether a recorded answer of a model to a direct question follows hidden reasoning: tokens, or a tag, say so."""
+    Args:
+        has_thinking: whether a text has thinking that is removed from answers.
+    """
     trace, answer = table_of(Trace).c, table_of(StoredAnswer).c
-    text = sa.func.ltrim(answer.text, " \n\r\t")
-    tags = [text.ilike(f"{tag}%") for tag in _THINKING_STARTS] + [text.ilike(f"%{tag}%") for tag in _THINKING_ENDS]
-    query = sa.select(answer.key).join_from(table_of(Trace), table_of(StoredAnswer), trace.key == answer.key)
-    query = query.where(trace.audit_id == audit_id, trace.model == model, sa.or_(answer.reasoning_tokens > 0, *tags))
+    answers = sa.join(table_of(Trace), table_of(StoredAnswer), trace.key == answer.key)
+    is_of_model = sa.and_(trace.audit_id == audit_id, trace.model == model)
+    counted = sa.select(answer.key).select_from(answers).where(is_of_model, answer.reasoning_tokens > 0).limit(1)
+    texts = sa.select(answer.text).select_from(answers).where(is_of_model, answer.text.is_not(None))
     with db.read() as connection:
-        return connection.execute(query.limit(1)).first() is not None
+        return connection.execute(counted).first() is not None or any(
+            has_thinking(text) for text in connection.execution_options(yield_per=1000).execute(texts).scalars()
+        )
 
 
 class TraceText(NamedTuple):

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from auditor.config import AuditConfig, resolve_secret
 from auditor.config.credential_hosts import (
@@ -87,8 +87,13 @@ def refuse_literal_secrets(model: ModelSection) -> None:
             )
     behind_host = {"api_base": address._replace(scheme="", netloc="").geturl()}
     for place, fields in (("params", model.params), ("the model", behind_host)):
-        if (secret := next((path for path, text in _iter_texts(fields) if KEY_SHAPE.search(text)), None)) is not None:
+        if (secret := next((path for path, text in _iter_texts(fields) if _holds_key(text)), None)) is not None:
             raise _literal_secret_error(model, ".".join(secret), place)
+
+
+def _holds_key(text: str) -> bool:
+    """Whether a text has a key of a common provider, also with characters written as in an address, such as %2D."""
+    return any(KEY_SHAPE.search(form) for form in {text, unquote(text), unquote(unquote(text))})
 
 
 def _literal_secret_error(model: ModelSection, setting: str, place: str) -> ConfigError:

@@ -27,6 +27,7 @@ from auditor.surveys.distributions import parse_enum_cell
 from auditor.surveys.row_reader import TextRow, read_column_names, read_rows
 from auditor.surveys.table_formats import find_suffix
 from auditor.tasks import canonical_answer, load_task, survey_from_task
+from auditor.tasks.answers import percentage_as_share
 from auditor.tasks.loader import MISSING_MARKERS
 from auditor.text_safety import clean_name, truncate_text
 
@@ -240,7 +241,7 @@ def _build_trace(row: TaskAnswerRow, task: Task, item: TaskItem, number: int) ->
     if recorded_outcome is not Outcome.OK:
         return Trace(row.author, item.cell, number, recorded_outcome, None, row.text or None)
     stated = row.answer if task.kind is AnswerKind.CHOICE else row.number or row.answer
-    answer = canonical_answer(task, item, stated) if stated else None
+    answer = canonical_answer(task, item, percentage_as_share(task, stated)) if stated else None
     if answer is None and stated.endswith(".0"):  # a column of whole numbers, in which some are missing
         answer = canonical_answer(task, item, stated.removesuffix(".0"))
     if answer is None and row.text:

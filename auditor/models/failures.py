@@ -61,6 +61,9 @@ RETRY_INFO_PATTERN = re.compile(
 RESET_HEADER_PATTERN = re.compile(r"rate-?limit.*-reset\b")
 """Names of headers with the time at which a limit is reset; `reset` is replaced by `remaining` for what is left."""
 
+STRUCTURED_FIELD_PATTERN = re.compile(r"(?:^|[;,])\s*(limit|remaining|reset|r|t)\s*=\s*([0-9]{1,15})(?![\w.])")
+"""Numbers in the header `RateLimit` by their names."""
+
 
 def parse_retry_after(headers: Mapping[str, str]) -> float | None:
     """Parse the wait in seconds from `retry-after-ms` or `retry-after`: seconds, a duration such as `6s`, or a time.
@@ -83,13 +86,28 @@ def parse_limit_reset(headers: Mapping[str, str]) -> float | None:
     that can be read.
     """
     texts = _texts_by_header(headers)
-    waits = {
-        name: _bound(seconds)
+    limits = [
+        (seconds, _parse_number(texts.get(name.replace("reset", "remaining"))) == 0)
         for name, text in texts.items()
         if RESET_HEADER_PATTERN.search(name) and (seconds := _seconds_until_reset(text)) is not None
-    }
-    is_exhausted = {name: _parse_number(texts.get(name.replace("reset", "remaining"))) == 0 for name in waits}
-    return max((wait for name, wait in waits.items() if is_exhausted[name]), default=max(waits.values(), default=None))
+    ]
+    limits += _parse_structured_limits(texts.get("ratelimit", ""))
+    waits = [_bound(seconds) for seconds, _ in limits]
+    return max((_bound(seconds) for seconds, is_exhausted in limits if is_exhausted), default=max(waits, default=None))
+
+
+def _parse_structured_limits(text: str) -> list[tuple[float, bool]]:
+    """Seconds until each limit in a header `RateLimit` is reset, and whether nothing of it remains.
+
+    The header has a limit in each part, as `"default";r=0;t=30` (draft-ietf-httpapi-ratelimit-headers-08 and later), or
+    one in all, as `limit=100, remaining=0, reset=30` (drafts 03 to 07).
+    """
+    fields = STRUCTURED_FIELD_PATTERN.findall(text)
+    if any(name == "reset" for name, _ in fields):
+        numbers = {name: float(number) for name, number in fields}
+        return [(numbers["reset"], numbers.get("remaining") == 0)]
+    limits = [dict(STRUCTURED_FIELD_PATTERN.findall(part)) for part in text.split(",")]
+    return [(float(limit["t"]), limit.get("r") == "0") for limit in limits if "t" in limit]
 
 
 def parse_retry_info(body: str) -> float | None:
@@ -179,9 +197,10 @@ TLS_HOST_SUFFIX = re.compile(r" ssl:(?:<[^>]*>|\w+)")
 """Suffix that the HTTP library adds to the name of a host that it cannot reach."""
 BLOCKING_STATUSES = (401, 402, 403, 404)
 """HTTP statuses after which every further request to the model would fail in the same way."""
-TEMPORARY_STATUSES = (408, 409, 424, 425, 498)
+TEMPORARY_STATUSES = (408, 409, 424, 425, 498, 499)
 """HTTP statuses below 500 of failures of the server: a time-out, a conflict, which OpenAI's and Anthropic's libraries
-retry too, a generation that failed (TGI, Bedrock), one that came too early, and Groq's tier `flex` at capacity."""
+retry too, a generation that failed (TGI, Bedrock), one that came too early, Groq's tier `flex` at capacity,
+and a request that Gemini or a proxy cancelled."""
 WORDED_BLOCK_STATUSES = (400, 412)
 """HTTP statuses after which the same holds if the message says so; Fireworks AI sends 412 for a suspended account."""
 AWS_ERROR_HEADER = "x-amzn-errortype"

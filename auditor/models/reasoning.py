@@ -157,13 +157,29 @@ def strip_thinking(text: str) -> str:
     has_mark = any(mark in text for mark in _MARKS) and _MARK_START.search(text) is not None
     if not has_mark and _BARE_START.match(text) is None:
         return text
-    next_turn = _NEXT_TURN.search(text)
-    visible_text = text if next_turn is None else text[: next_turn.start()]
-    visible_text, n_quoted = _remove_blocks(_WITHOUT_TOKENS.sub("", visible_text, count=1))
-    closings = _UNOPENED.finditer(visible_text, n_quoted)
-    ends = [match.end() for match in closings if not _is_quoted(visible_text, match)]
-    visible_text = _strip_tokens(visible_text[ends[-1] :] if ends else visible_text)
+    visible_text = _strip_tokens(_remove_thinking(_first_turn(text)))
     return text if visible_text == text else visible_text.strip()
+
+
+def has_thinking(text: str) -> bool:
+    """Whether a text has thinking that `strip_thinking` removes; the header of an answer alone is none."""
+    turn = _first_turn(text)
+    rest = _remove_thinking(turn)
+    return rest != turn and re.fullmatch(_FINAL_HEADER, turn.removesuffix(rest).strip()) is None
+
+
+def _first_turn(text: str) -> str:
+    """The text up to a turn of the user's that a model without a stop token writes after its answer."""
+    next_turn = _NEXT_TURN.search(text)
+    return text if next_turn is None else text[: next_turn.start()]
+
+
+def _remove_thinking(text: str) -> str:
+    """Remove thinking from the text of one turn."""
+    text, n_quoted = _remove_blocks(_WITHOUT_TOKENS.sub("", text, count=1))
+    closings = _UNOPENED.finditer(text, n_quoted)
+    ends = [match.end() for match in closings if not _is_quoted(text, match)]
+    return text[ends[-1] :] if ends else text
 
 
 def _remove_blocks(text: str) -> tuple[str, int]:
@@ -179,6 +195,8 @@ def _remove_blocks(text: str) -> tuple[str, int]:
         position = opening.end()
         form = (opening.lastindex or 1) - 1
         closing = None if form in without_closing or _is_quoted(text, opening) else _find_closing(text, form, position)
+        if closing is None and not _is_mention(text, opening):
+            closing = _find_other_closing(text, position)
         if closing is not None and _quotes_block(text, opening.start(), closing.end()):
             position = closing.end()
             n_quoted = sum(map(len, parts)) + position - n_copied
@@ -195,6 +213,13 @@ def _remove_blocks(text: str) -> tuple[str, int]:
 def _find_closing(text: str, form: int, position: int) -> re.Match[str] | None:
     """The first closing of a form from a position on that is not in quotation marks."""
     return next((match for match in _CLOSINGS[form].finditer(text, position) if not _is_quoted(text, match)), None)
+
+
+def _find_other_closing(text: str, position: int) -> re.Match[str] | None:
+    """The first closing of any form from a position on, if nothing between them opens; models confuse the forms."""
+    closings = _UNOPENED.finditer(text, position)
+    closing = next((match for match in closings if not _is_quoted(text, match)), None)
+    return None if closing is None or _OPENING.search(text, position, closing.start()) else closing
 
 
 def _is_quoted(text: str, tag: re.Match[str]) -> bool:

@@ -287,7 +287,10 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         encodings = {name.strip().lower() for name in encoding.split(",")} - UNCOMPRESSED_ENCODINGS
         if len(encodings) > 1 or not encodings <= ZLIB_ENCODINGS:
             await response.aclose()
-            raise UnacceptableExchange(f"the answer is compressed ({redact(encoding)[:20]!r}), which was not requested")
+            raise UnacceptableExchange(
+                f"the answer is compressed ({redact(encoding)[:20]!r}), which was not requested and is not read: "
+                "turn it off at the server, or at the gateway before it"
+            )
         response.headers.pop("content-encoding", None)  # it is unpacked here
         exchange.body_start = bytearray()
         assert isinstance(response.stream, httpx.AsyncByteStream)

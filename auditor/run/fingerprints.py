@@ -31,7 +31,7 @@ RECORDED_PACKAGES = (
     "numpy",
     "scipy",
 )
-READER_VERSIONS = {"direct": 8, "logprob": 3, "review": 7}
+READER_VERSIONS = {"direct": 9, "logprob": 3, "review": 8}
 """Version of what reads the answers of each core stage; to be raised when it reads a recorded answer differently."""
 READERS = "readers"
 """Key of an audit's environment with the versions of the readers of its results."""

@@ -151,6 +151,14 @@ def _canonical_score(task: Task, answer_text: str) -> str | None:
     return _format_number(number) if low <= number <= high else None
 
 
+def percentage_as_share(task: Task, text: str) -> str:
+    """A percentage in a file, such as 50%, as the number 0.5 where scores are from 0 to 1; other texts unchanged."""
+    if task.range != (0, 1) or not (stripped := _strip_marks(text)).endswith("%"):
+        return text
+    number = parse_number(stripped.removesuffix("%"))
+    return text if number is None else _format_number(number / 100)
+
+
 def _match_option(item: TaskItem, answer_text: str) -> str | None:
     """The option that an answer names by its letter, its text, or both; None if none or several are named."""
     # An answer may be the text of an option, or a letter, followed by a mark and the text of the option if at all.

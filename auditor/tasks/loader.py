@@ -10,7 +10,7 @@ from auditor.config import TaskSection
 from auditor.domain import OPTION_LETTERS, AnswerKind, Survey, SurveyCell, Task, TaskItem, canonical_hash
 from auditor.errors import ConfigError, ImportFileError, pluralize
 from auditor.surveys.row_reader import TextRow, read_rows
-from auditor.tasks.answers import canonical_answer, parse_number
+from auditor.tasks.answers import canonical_answer, parse_number, percentage_as_share
 from auditor.text_safety import LONE_SURROGATE
 
 REQUIRED_COLUMNS, OPTIONAL_COLUMNS = ("id", "question"), ("context", "truth", "options")
@@ -51,6 +51,8 @@ def load_task(section: TaskSection) -> Task:
         else bool(section.numbers),
         tolerance=section.tolerance,
     )
+    if task.numbers:
+        _reject_mixed_percentages(rows)
     for row in rows:
         item = _parse_item(task, row, section.options)
         if item.id in task.items:
@@ -96,6 +98,19 @@ def _reject_missing_markers(rows: Sequence[TextRow]) -> None:
         )
 
 
+def _reject_mixed_percentages(rows: Sequence[TextRow]) -> None:
+    """Raise ImportFileError for a truth such as 50% if all others are shares: it may be 0.5, and is read as 50."""
+    percentages = [row for row in rows if row.cells["truth"].endswith("%")]
+    others = [parse_number(row.cells["truth"]) for row in rows if row.cells["truth"] and row not in percentages]
+    are_shares = all(number is not None and 0 <= number <= 1 for number in others)
+    if percentages and are_shares and any(number not in (0, 1) for number in others):
+        raise percentages[0].make_cell_error(
+            "truth",
+            f"'{percentages[0].cells['truth']}' is a percentage, and other truths are numbers from 0 to 1",
+            "Write all truths as numbers from 0 to 1, or all as percentages.",
+        )
+
+
 def survey_from_task(task: Task) -> Survey:
     """Wrap a task in a survey with one cell for each item; only items with a score have their truth as cell score."""
     cells = tuple(
@@ -120,7 +135,7 @@ def _parse_item(task: Task, row: TextRow, shared_options: Sequence[str] | None) 
     item = TaskItem(cells["id"], cells["question"], cells["context"], _parse_options(task, row, shared_options))
     if not cells["truth"]:
         return item
-    truth = canonical_answer(task, item, cells["truth"])
+    truth = canonical_answer(task, item, percentage_as_share(task, cells["truth"]))
     if truth is None:
         raise ImportFileError(
             f"{row.location}: '{cells['truth'][:80]}' in the column truth is not a valid answer.",
@@ -172,5 +187,5 @@ def _how_to_fix_truth(task: Task, item: TaskItem) -> str:
     if task.kind is AnswerKind.CHOICE:
         return f"Name one of {', '.join(map(repr, item.options))}, or its letter."
     if task.kind is AnswerKind.SCORE and task.range:
-        return f"Write a number from {task.range[0]:g} to {task.range[1]:g}, or leave it empty."
+        return f"Write a number from {task.range[0]:g} to {task.range[1]:g} without a unit, or leave it empty."
     return "Write a number, or set task.numbers = false." if task.numbers else "Write a few words, or leave it empty."

@@ -49,6 +49,30 @@ def test_a_choice_is_read_or_left(text: str, read: str | None) -> None:
 @pytest.mark.parametrize(
     ("text", "read"),
     [
+        ("The rose is a flower. ANSWER: red", "red"),
+        ("It is a rose, so ANSWER: red.", "red"),
+        ("It is a rose. **ANSWER: red**", "red"),
+        ("It is (as I know.) **FINAL ANSWER:** Red\nThank you.", "red"),
+        ("It is a rose. ANSWER: blue\nANSWER = red", "red"),
+        ("It is a rose. ANSWER: blue\nANSWER: red", None),
+        ('You asked for "ANSWER: red".', None),
+        ("I cannot write ANSWER: red", None),
+        ("The form is clear. Write ANSWER: red", None),
+        ("Use the form. ANSWER: x", None),
+        ("Use one line, e.g. ANSWER: red", None),
+        ("They want a colour. ANSWER: red is wrong", None),
+        ("They want a colour. ANSWER: not red", None),
+        ("They want a colour. ANSWER: red. But it may be blue.", None),
+        ("The answer: is not obvious, so the answer: none", "is not obvious, so the answer: none"),
+    ],
+)
+def test_a_word_after_a_colon_within_a_line_is_read_if_a_statement_begins_there(text: str, read: str | None) -> None:
+    assert parse_answer_line(WORDS, NUMBER, text) == read
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
         ("Paris is in France.\n**Answer:**\n\nB", "Rome"),
         ("### Final answer\n(b) Rome\n", "Rome"),
         ("ANSWER =\nRome", "Rome"),

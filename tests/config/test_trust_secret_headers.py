@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from pydantic import ValidationError
@@ -60,6 +61,7 @@ SECRET_SETTINGS: dict[str, dict[str, Any]] = {
     "extra_body.note": {"params": {"extra_body": {"note": f"dapi{0:032x} of {SECRET}"}}},
     "extra_body.messages.content": {"params": {"extra_body": {"messages": [{"content": f"Key: {LIKE_A_KEY}"}]}}},
     "api_base": {"api_base": f"https://models.example.org/{LIKE_A_KEY}/v1"},
+    "extra_query.q": {"params": {"extra_query": {"q": quote(LIKE_A_KEY).replace("-", "%2D")}}},
     "subscription-key": {"api_base": f"https://models.example.org/v1?api-version=1&subscription-key={SECRET}"},
 }
 
@@ -70,6 +72,15 @@ def test_a_secret_in_another_parameter_or_in_the_address_is_refused_and_not_show
         refuse_literal_secrets(model().model_copy(update=SECRET_SETTINGS[name]))
     assert "extra_headers" in (refused.value.how_to_fix or "")
     assert SECRET not in str(refused.value)
+
+
+@pytest.mark.parametrize("n_times", [1, 2])
+def test_a_secret_whose_characters_are_encoded_in_the_address_is_refused_and_not_shown(n_times: int) -> None:
+    encoded = "".join(f"%{'25' * (n_times - 1)}{ord(char):02X}" for char in LIKE_A_KEY)
+    for address in (f"https://models.example.org/{encoded}/v1", f"https://models.example.org/v1?q={encoded}"):
+        with pytest.raises(ConfigError, match="'api_base' in the model holds a secret") as refused:
+            refuse_literal_secrets(model().model_copy(update={"api_base": address}))
+        assert encoded not in str(refused.value)
 
 
 def test_parameters_and_addresses_without_a_secret_are_accepted() -> None:

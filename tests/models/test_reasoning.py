@@ -407,6 +407,20 @@ def test_thinking_and_chat_tokens_of_other_models_are_removed(text: str) -> None
     assert strip_thinking(text) == "SCORE = 0.1"
 
 
+@pytest.mark.parametrize(
+    ("text", "visible_text"),
+    [
+        ("<|think|>Hm.</think>SCORE = 0.1", "SCORE = 0.1"),
+        ("<thinking>Hm.</think>\nSCORE = 0.1", "SCORE = 0.1"),
+        ("[THINK]Hm.</think>SCORE = 0.1", "SCORE = 0.1"),
+        ("<reasoning>Or <think>so</think>, perhaps SCORE = 0.9", ""),  # the outer one was cut off
+        ("<think>Does `</thinking>` end it? SCORE = 0.9", ""),
+    ],
+)
+def test_thinking_may_end_in_another_form_than_it_began(text: str, visible_text: str) -> None:
+    assert strip_thinking(text) == visible_text
+
+
 def test_each_form_has_a_source_and_is_known_by_its_first_token() -> None:
     assert all(form.source for form in THINKING_FORMS)
     tokens = ("<|channel|>", "<|channel>", "<unused94>", "<think", " <think>", "[THINK]", "◁think▷", "<seed:think>")

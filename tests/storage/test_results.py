@@ -8,10 +8,18 @@ from dataclasses import replace
 import pytest
 
 from auditor.domain import Answer, Call, Cell, Message, Outcome, Purpose
-from auditor.models.reasoning import THINKING_FORMS
+from auditor.models.reasoning import has_thinking
 from auditor.storage import ledger, records, results
 from auditor.storage.database import open_database
 from tests.support.synthetic_audit import populate
+
+OPENINGS = (
+    *("<think>", "<thinking>", "<thought>", "<reasoning>", "<reason>", "<reflection>", "<scratchpad>", "<seed:think>"),
+    *("<antthinking>", "<mm:think>", "<longcat_think>", '<details type="reasoning" done="true">', "[THINK]", "◁think▷"),
+    *("<details style='color:gray;' open><summary>Thinking...</summary>", "<|channel|>analysis<|message|>"),
+    *("<|channel>thought", "<unused94>thought", "<|START_THINKING|>", "<|begin_of_thought|>", "<|inner_prefix|>"),
+    *("<|think:start|>", "<|think|>"),
+)
 
 
 def test_one_cell_has_its_own_rows_in_order(storage: str) -> None:
@@ -44,7 +52,12 @@ def test_some_cells_have_their_own_rows_in_order(storage: str, monkeypatch: pyte
 @pytest.mark.parametrize(
     ("text", "tokens", "is_hidden"),
     [("I think so.", None, False), ("<b>I</b> think that 3 > 2.", 0, False), ("ok", 12, True),
-     *((f"\n{form.first_token}>Hm.", None, True) for form in THINKING_FORMS), ("Hm.</think>ok", None, True),
+     *((f"\n{opening}Hm.", None, True) for opening in OPENINGS), ("Hm.</think>ok", None, True),
+     ("<details><summary>Norms</summary>They weigh it.</details>ok", None, False),
+     ("<reasons>A</reasons>ok", None, False),
+     ("It ends with `</think>`.", None, False), ("ok<|im_end|>", None, False),
+     ("<|channel|>final<|message|>ok", None, False),
+     ("<answer>ok</answer>", None, False),
      ("Here are my reasoning steps: Hm.\n[BEGIN FINAL RESPONSE]ok", None, True)],
 )  # fmt: skip
 def test_hidden_reasoning_is_seen_in_counts_and_tags(
@@ -56,4 +69,4 @@ def test_hidden_reasoning_is_seen_in_counts_and_tags(
         call = Call(trace.model, "openai/x", (Message("user", "hi"),), Purpose.DIRECT)
         asyncio.run(ledger.record_answer(db, call, Answer(call.key, Outcome.OK, text, reasoning_tokens=tokens)))
         records.save_records(db, audit.id, [replace(trace, key=call.key)])
-        assert results.has_hidden_reasoning(db, audit.id, trace.model) is is_hidden
+        assert results.has_hidden_reasoning(db, audit.id, trace.model, has_thinking) is is_hidden

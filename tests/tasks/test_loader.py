@@ -154,3 +154,42 @@ def test_what_another_program_left_is_no_item(tmp_path: Path, text: str, message
 def test_a_missing_file_is_named() -> None:
     with pytest.raises(AuditorError, match=r"the file 'nowhere\.csv' does not exist"):
         load_task(TaskSection(source="nowhere.csv", answer="exact"))
+
+
+PERCENTAGES = [("a", "50%"), ("b", "12,5 %"), ("c", "0.25")]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".xlsx"])
+def test_a_percentage_is_a_share_where_scores_are_from_0_to_1(tmp_path: Path, suffix: str) -> None:
+    assert load_percentages(tmp_path, suffix, PERCENTAGES, answer="score", range=(0, 1)) == ["0.5", "0.125", "0.25"]
+    for highest in (100, 2):
+        with pytest.raises(ImportFileError, match=r"'50%'.*not a valid answer"):
+            load_percentages(tmp_path, suffix, PERCENTAGES, answer="score", range=(0, highest))
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".xlsx"])
+def test_a_percentage_among_shares_is_refused(tmp_path: Path, suffix: str) -> None:
+    """It was read as 50, beside 0.25, and a model that answers 0.5 was wrong."""
+    with pytest.raises(ImportFileError, match="'50%' is a percentage, and other truths are numbers from 0 to 1"):
+        load_percentages(tmp_path, suffix, PERCENTAGES, answer="exact", numbers=True)
+    for others in (["20%"], ["7", "20%"], ["1", "0"], []):
+        rows = [("a", "50%"), *((f"b{i}", other) for i, other in enumerate(others))]
+        assert load_percentages(tmp_path, suffix, rows, answer="exact", numbers=True)[0] == "50"
+
+
+def load_percentages(folder: Path, suffix: str, rows: list[tuple[str, str]], **keys: object) -> list[str | None]:
+    import openpyxl
+
+    file = folder / f"shares{suffix}"
+    names = ("id", "question", "truth")
+    table = [(name, "?", truth) for name, truth in rows]
+    if suffix == ".xlsx":
+        book = openpyxl.Workbook()
+        for row in (names, *table):
+            book.active.append(row)
+        book.save(file)
+    elif suffix == ".jsonl":
+        file.write_text("".join(f"{json.dumps(dict(zip(names, row, strict=True)))}\n" for row in table))
+    else:
+        file.write_text("\n".join(",".join(f'"{cell}"' for cell in row) for row in (names, *table)))
+    return [item.truth for item in load_task(TaskSection.model_validate({"source": str(file), **keys})).items.values()]

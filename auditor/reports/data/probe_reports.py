@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from auditor.config.installed_probes import InstalledProbe, list_built_in_names, load_built_in, load_probe
 from auditor.domain import Outcome, Trace
 from auditor.errors import ProbeError
+from auditor.models.reasoning import has_thinking
 from auditor.probe_interface import ProbeAudit, ProbeResult
 from auditor.reports.data.agreement.over_models import FiguresByModel
 from auditor.reports.data.coverage.counts import StageCoverage
@@ -187,6 +188,6 @@ def _open_probe(db: Database, source: ReportSource, name: str) -> tuple[Installe
         survey=source.survey,
         load_traces=load_traces,
         load_scores=lambda: source.scores,
-        load_hidden_reasoning=partial(results.has_hidden_reasoning, db, source.audit.id),
+        load_hidden_reasoning=partial(results.has_hidden_reasoning, db, source.audit.id, has_thinking=has_thinking),
     )
     return load_probe(name), audit
