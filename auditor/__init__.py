@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import signal
+import sys
 
-from auditor.lazy_imports import import_on_first_use
+_is_program = sys.orig_argv[1:3] == ["-m", "auditor"] or sys.orig_argv[1:2] == [f"{sys.prefix}/bin/auditor"]
+if _is_program and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # until `__main__` handles it: Ctrl-C printed a traceback
+
+from typing import TYPE_CHECKING, Any  # noqa: E402 - see above
+
+from auditor.lazy_imports import import_on_first_use  # noqa: E402
 
 if TYPE_CHECKING:
     from auditor.config import AuditConfig, load_config

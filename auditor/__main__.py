@@ -43,6 +43,8 @@ _CONVERSION_ERROR = re.compile(r"Value error, |Input should be ([^,\n]*)(?:, una
 
 COMMAND_GC_THRESHOLDS = (500_000, 50, 1000)
 
+_interrupts: list[BaseException] = []
+"""Interrupts that `_interrupt_at_once` raised: where one is lost while a module is loaded, other errors follow."""
 unhandled_errors: list[BaseException] = []
 """Errors that the last-resort handler reported in this process. A test that leaves one here fails."""
 
@@ -60,7 +62,9 @@ def main() -> None:
     except SystemExit:
         raise
     except BaseException as error:  # noqa: BLE001 - the last resort
-        code = _report_error(_root_cause(error), is_debugging=is_debugging)
+        is_unexpected = not isinstance(error, (AuditorError, BaseExceptionGroup))
+        cause = _interrupts[-1] if _interrupts and is_unexpected else _root_cause(error)
+        code = _report_error(cause, is_debugging=is_debugging)
     sys.exit(code)
 
 
@@ -71,7 +75,8 @@ def _interrupt_at_once() -> None:
     """
 
     def raise_interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
+        _interrupts.append(KeyboardInterrupt())
+        raise _interrupts[-1]
 
     with suppress(ValueError):  # not in the main thread, where no signal arrives
         for name in ("SIGINT", "SIGTERM", "SIGHUP"):

@@ -288,6 +288,25 @@ def sum_spending(
     return Spending(math.fsum(total for *_, total, _ in rows) + unpriced_usd + unreturned_usd, unreturned_usd)
 
 
+class UncountedRequest(NamedTuple):
+    """A request of unknown cost without token counts: the model's name, the request, and its parameters as sent."""
+
+    name: str
+    request: str
+    sent: str
+
+
+def load_uncounted_requests(db: Database, audit_id: int) -> list[UncountedRequest]:
+    """Load an audit's requests whose cost is unknown and whose provider counted no tokens, such as in other tiers."""
+    attempt, answer = table_of(StoredAttempt).c, table_of(StoredAnswer).c
+    query = sa.select(attempt.name, sa.func.coalesce(answer.request, ""), sa.func.coalesce(answer.sent, ""))
+    joined = table_of(StoredAttempt).outerjoin(table_of(StoredAnswer), attempt.key == answer.key)
+    is_uncounted = (attempt.cost_usd.is_(None), attempt.prompt_tokens.is_(None), attempt.completion_tokens.is_(None))
+    return fetch_rows(
+        db, UncountedRequest._make, query.select_from(joined).where(attempt.audit_id == audit_id, *is_uncounted)
+    )
+
+
 def sum_audit_cost(db: Database, audit_id: int) -> AuditCost:
     """Sum the cost of all requests of an audit. A call that serves several models or purposes is counted once."""
     return sum_cost(count_calls(db, audit_id, for_cost=True))

@@ -19,7 +19,9 @@ from auditor.storage.row_classes import table_of
 
 PROBE_TABLES = [*map(table_of, ANSWER_RECORDS.values()), table_of(ProbeResult)]
 """Tables of answers of the probes with a stage of their own."""
-_RESULT_TABLES = [table_of(Trace), table_of(SentencePairScore), table_of(Verdict), *PROBE_TABLES]
+OTHER_TABLES = [table_of(SentencePairScore), table_of(Verdict), *PROBE_TABLES]
+"""Tables of results but those of direct questions."""
+_RESULT_TABLES = [table_of(Trace), *OTHER_TABLES]
 """Tables of results; the column `judge` has the model's name where the model is a judge, otherwise `model`."""
 _SENT_UNTIL_STOPPED = [table for table in _RESULT_TABLES if CallKey in table.c.key.info]
 """Tables of results whose calls are counted if they were not sent because their model was stopped."""

@@ -142,6 +142,7 @@ def test_the_limits_are_the_documented_ones() -> None:
         (lambda path: write_repeated_rows(path / "a.csv.gz", 150_000_000), "more than 200 times its size"),
         (lambda path: write_sparse_sheet(path / "a.xlsx", 9_990, 60_000), "more than 20,000,000 cells"),
         (lambda path: write_sparse_sheet(path / "a.xlsx", 16_000, 9), "more than 10,000 columns"),
+        (lambda path: write_sparse_sheet(path / "a.xlsx", 16_384, 1, first_row=1_048_576), "more than 10,000 columns"),
         (lambda path: write_archive(path / "a.xlsx", 3 << 10, "xl/worksheets/sheet1.xml"), "more than 1 GB"),
         (lambda path: write_text(path / "a.json", "[" + "[]," * 6_000_000 + "0]"), "more than 5,000,000 values"),
     ],
@@ -172,7 +173,7 @@ def write_repeated_rows(path: Path, n_bytes: int) -> Path:
     return path
 
 
-def write_sparse_sheet(path: Path, column: int, n_rows: int) -> Path:
+def write_sparse_sheet(path: Path, column: int, n_rows: int, first_row: int = 2) -> Path:
     """A spreadsheet whose rows, the header apart, have one cell each, in a column far to the right."""
     workbook = openpyxl.Workbook()
     workbook.active.append(COLUMNS)
@@ -181,7 +182,7 @@ def write_sparse_sheet(path: Path, column: int, n_rows: int) -> Path:
     with zipfile.ZipFile(path) as source:
         members = {member: source.read(member) for member in source.namelist()}
     sheet = members["xl/worksheets/sheet1.xml"].decode()
-    rows = "".join(f'<row r="{n}"><c r="{name}{n}"><v>1</v></c></row>' for n in range(2, n_rows + 2))
+    rows = "".join(f'<row r="{n}"><c r="{name}{n}"><v>1</v></c></row>' for n in range(first_row, first_row + n_rows))
     members["xl/worksheets/sheet1.xml"] = sheet.replace("</sheetData>", f"{rows}</sheetData>").encode()
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as target:
         for member, content in members.items():

@@ -6,6 +6,7 @@ import asyncio
 import errno
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -219,6 +220,31 @@ for words in {COMMANDS!r}:
     shell_output = shell("mkdir gone; cd gone; rmdir ../gone; $auditor status; echo $?; $auditor run --help", tmp_path)
     assert shell_output.stdout.startswith("2\nUsage:")
     assert shell_output.stderr.splitlines() == [lines[0]]
+
+
+@pytest.mark.parametrize("module", ["lazy_imports", "errors"])
+def test_an_interrupt_before_the_program_s_first_moment_prints_no_traceback(tmp_path: Path, module: str) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        f"""
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+class Interrupter:
+    def find_spec(self, name, *_):
+        if name == "auditor.{module}":
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Interrupter())
+""",
+        encoding="utf-8",
+    )
+    completed = subprocess.run(
+        [sys.executable, "-m", "auditor", "surveys", "list"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+    )
+    assert completed.returncode in (-signal.SIGINT, 130)
+    assert (completed.stdout, completed.stderr) == ("", "")
 
 
 @pytest.mark.parametrize("signal_name", ["SIGINT", "SIGTERM", "SIGHUP"])

@@ -9,6 +9,7 @@ Origin other than this server's are rejected too.
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import shlex
 import sys
@@ -20,6 +21,7 @@ from urllib.parse import urlsplit
 
 import aiohttp_jinja2
 from aiohttp import WSCloseCode, web
+from aiohttp.http_exceptions import HttpProcessingError
 from textual_serve.app_service import AppService
 from textual_serve.server import Server, to_int
 
@@ -151,7 +153,8 @@ class ReviewServer(Server):
         return app
 
     async def on_startup(self, app: web.Application) -> None:
-        """Print nothing: the address is announced once the server listens."""
+        """Print nothing: the address is announced once the server listens. Nor tracebacks of unreadable requests."""
+        logging.getLogger("aiohttp.server").addFilter(_is_no_bad_request)
 
     async def on_shutdown(self, app: web.Application) -> None:
         """Close all connections, which ends their reviews."""
@@ -166,7 +169,7 @@ class ReviewServer(Server):
         """Refuse a request to another host, from another page, or of a browser that has not opened the address."""
         host = urlsplit(self.public_url).netloc
         origin = request.headers.get("Origin")
-        if request.host != host or (origin is not None and urlsplit(origin).netloc != host):
+        if request.host != host or (origin is not None and origin.partition("://")[2] != host):
             raise web.HTTPForbidden(text=f"This server answers to {self.public_url} only.")
         token = request.query.get("token")
         if request.path == "/" and token is not None and _is_secret(token, self.token):
@@ -261,6 +264,12 @@ class ReviewServer(Server):
             await session.stop()
             self._n_sessions -= 1
         return websocket
+
+
+def _is_no_bad_request(record: logging.LogRecord) -> bool:
+    """Whether a record of aiohttp's is about something else than a request that cannot be read."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, HttpProcessingError)
 
 
 def _is_secret(text: str, secret: str) -> bool:

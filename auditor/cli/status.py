@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 
 import typer
 
@@ -16,6 +16,7 @@ from auditor.console.output import format_command, print_data, print_json, print
 from auditor.domain import Outcome
 from auditor.errors import ConfigError, NoUsableAnswerError, UsageError, did_you_mean
 from auditor.reports.data.audit_status import load_audit_status
+from auditor.reports.data.coverage.build import ANSWER_OUTCOMES, count_first_answers
 from auditor.reports.data.coverage.counts import ASK_UNANSWERED_ADVICE
 from auditor.reports.data.failures import MAX_TOP_FAILURES, find_unusable_models, load_failure_groups
 from auditor.reports.number_format import pluralize
@@ -23,7 +24,8 @@ from auditor.review.failure_text import describe_failure, summarize_failure
 from auditor.run import open_stored_audit, open_stored_database
 from auditor.run.batches.waiting_calls import describe_waiting_calls
 from auditor.storage import audits, ledger
-from auditor.storage.failure_queries import count_model_outcomes, count_unsent_calls
+from auditor.storage.count_queries import count_trace_repeats, count_traces
+from auditor.storage.failure_queries import OTHER_TABLES, count_model_outcomes, count_unsent_calls
 from auditor.text_safety import truncate_text
 
 if TYPE_CHECKING:
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     from auditor.run.audit_handle import AuditHandle
     from auditor.storage.audits import Audit
     from auditor.storage.database import Database
-    from auditor.storage.failure_queries import ModelOutcomeCount
 
 
 MAX_SHOWN_BODY_CHARS = 4_000
@@ -64,7 +65,7 @@ def errors(
     with open_stored_audit(audit, storage) as (db, selected_audit):
         failures = load_failure_groups(db, selected_audit.id)
         n_unsent = count_unsent_calls(db, selected_audit.id) if model is None else 0
-        outcome_counts = count_model_outcomes(db, selected_audit.id)
+        refusals = _count_refusals(db, selected_audit.id)
         if model is not None:
             _require_model(model, selected_audit, failures)
             failures = [failure for failure in failures if failure.name == model]
@@ -80,26 +81,49 @@ def errors(
         lines += [f"Response: {body}"] if body else []
         print_data("\n".join([heading, *(f"  {line}" for line in lines), ""]))
     _print_unsent_calls(n_unsent, selected_audit.name)
-    refusals = [count for count in outcome_counts if model is None or count.name == model]
-    _print_refusals(refusals, selected_audit.name, storage)
+    _print_refusals([count for count in refusals if model in (None, count.name)], selected_audit.name, storage)
 
 
-def _print_refusals(outcome_counts: Sequence[ModelOutcomeCount], audit_name: str, storage: str | None) -> None:
+class RefusalCount(NamedTuple):
+    """Number of a model's answers that are refusals.
+
+    Attributes:
+        name: the model's name in the audit.
+        role: what it answers, as the end of "'NAME' ": empty for direct questions.
+        refused, answers: number of refusals, and of all answers; failed requests are none.
+    """
+
+    name: str
+    role: str
+    refused: int
+    answers: int
+
+
+def _count_refusals(db: Database, audit_id: int) -> list[RefusalCount]:
+    """Count the refusals of each model and judge that refused; of direct questions as in the report."""
+    direct = count_first_answers(count_traces(db, audit_id), count_trace_repeats(db, audit_id))
+    others = [count for count in count_model_outcomes(db, audit_id, OTHER_TABLES) if count.outcome in ANSWER_OUTCOMES]
+    rows = [(count.model, "", count.outcome, count.n) for count in direct]
+    rows += [
+        (count.name, " as a judge" if count.is_judge else ", in other questions,", count.outcome, count.n)
+        for count in others
+    ]
+    refused, answers = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    for name, role, outcome, n in rows:
+        answers[name, role] += n
+        refused[name, role] += n * (outcome == Outcome.REFUSED)
+    return [RefusalCount(*key, n, answers[key]) for key, n in sorted(refused.items()) if n]
+
+
+def _print_refusals(refusals: Sequence[RefusalCount], audit_name: str, storage: str | None) -> None:
     """Print which models and judges refuse to answer, and the command that shows a model's answers."""
-    totals = Counter[tuple[str, bool]]()
-    for count in outcome_counts:
-        totals[count.name, count.is_judge] += count.n
-    for count in outcome_counts:
-        if count.outcome != Outcome.REFUSED:
-            continue
-        role = f"'{count.name}'{' as a judge' if count.is_judge else ''}"
-        sentence = (
-            f"{audit_name}: {role} refused {count.n} of {pluralize(totals[count.name, count.is_judge], 'answer')}."
-        )
+    for count in refusals:
+        answers = pluralize(count.answers, "answer")
+        sentence = f"{audit_name}: '{count.name}'{count.role} refused {count.refused} of {answers}."
         command = format_command(
             "traces", audit_name, "--model", shlex.quote(count.name), "--outcome", "refused", storage=storage
         )
-        print_message(sentence if count.is_judge else f"{sentence} To read them: {command}")
+        print_message(sentence if count.role else f"{sentence} To read them: {command}")
 
 
 def _require_model(name: str, audit: Audit, failures: Sequence[FailureGroup]) -> None:
@@ -154,8 +178,9 @@ def report_run_failures(audit: AuditHandle, config: AuditConfig) -> None:
         outcome_counts = count_model_outcomes(db, stored_audit.id)
         unusable_models = find_unusable_models(outcome_counts, failures, config)
         n_unsent = count_unsent_calls(db, stored_audit.id)
+        refusals = _count_refusals(db, stored_audit.id)
     print_top_failures(failures, n_unsent, audit.name, audit.storage)
-    _print_refusals(outcome_counts, audit.name, audit.storage)
+    _print_refusals(refusals, audit.name, audit.storage)
     recorded = {name for name, model in config.models_by_name.items() if model.provider is REPLAY}
     _require_usable_answers([model for model in unusable_models if model.name in config.models_by_name], recorded)
 

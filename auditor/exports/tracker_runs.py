@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from auditor import bootstrap
 from auditor.atomic_files import make_folder, report_write_errors, write_files
 from auditor.domain import Method, Purpose
-from auditor.errors import UsageError
+from auditor.errors import StorageError, UsageError
 from auditor.exports.tables import export_paper
 from auditor.extras import load_extra
 from auditor.lazy_imports import import_when_used
@@ -27,7 +27,7 @@ from auditor.reports.output import REPORT_FORMATS, render_report
 from auditor.storage.database import parse_sqlite_path
 from auditor.storage.database_errors import DatabaseLibraryError
 from auditor.storage.engine import redact_url
-from auditor.storage.sqlite_file import holds_audits
+from auditor.storage.sqlite_file import holds_audits, refuse_links
 from auditor.text_safety import slugify
 
 if not TYPE_CHECKING:
@@ -222,11 +222,8 @@ def export_mlflow(report: Report, *, uri: str | None = None, experiment: str = "
     load_extra("mlflow.tracking", "mlflow")
 
     tracking_uri = uri or os.environ.get("MLFLOW_TRACKING_URI") or DEFAULT_URI
-    if tracking_uri == DEFAULT_URI and Path(DEFAULT_STORE).is_symlink():
-        raise UsageError(
-            f"{DEFAULT_STORE}: is a link, which the default store does not follow.",
-            f"Delete the link. Or, if MLflow may use {Path(DEFAULT_STORE).resolve()}, name it with --tracking-uri.",
-        )
+    if tracking_uri == DEFAULT_URI:
+        _refuse_links(Path(DEFAULT_STORE))
     if tracking_uri.startswith("sqlite:") and (path := parse_sqlite_path(tracking_uri)) and holds_audits(path):
         raise UsageError(
             f"{path}: is a database of audits, in which MLflow would make its tables.",
@@ -244,6 +241,24 @@ def export_mlflow(report: Report, *, uri: str | None = None, experiment: str = "
         raise UsageError(
             f"MLflow at {shown_uri} cannot be used: {first_line}.", "Name a tracking server with --tracking-uri."
         ) from None
+
+
+def _refuse_links(store: Path) -> None:
+    """Raise UsageError if the default store is a link, or it or a file that SQLite keeps beside it has another name."""
+    if store.is_symlink():
+        raise UsageError(
+            f"{store}: is a link, which the default store does not follow.",
+            f"Delete the link. Or, if MLflow may use {store.resolve()}, name it with --tracking-uri.",
+        )
+    if store.exists() and store.stat().st_nlink > 1:
+        raise UsageError(
+            f"{store}: has a second name (a hard link), under which MLflow would write into it.",
+            f"Delete it here. Or, if MLflow may use that file, name it with --tracking-uri sqlite:///{store.resolve()}.",
+        )
+    try:
+        refuse_links(store)
+    except StorageError as error:
+        raise UsageError(error.message, error.how_to_fix) from None
 
 
 def _log_runs(client: Any, tracking_uri: str, experiment: str, report: Report) -> MlflowExport:

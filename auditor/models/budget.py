@@ -11,6 +11,7 @@ from auditor.domain import Answer, Call, Capability, total_cost
 from auditor.errors import ConfigError, pluralize
 from auditor.models.endpoint import DEFAULT_CAPABILITY
 from auditor.models.litellm_client import TokenPrice, listed_max_output, token_price
+from auditor.models.reasoning import sent_output_limit
 from auditor.models.request_params import max_output_tokens
 from auditor.models.response_body import TokenUsage
 
@@ -104,6 +105,18 @@ def charge_estimate(call: Call, price: TokenPrice | None, capability: Capability
         _estimate_prompt_tokens(call) * price.prompt_usd + _max_output_tokens(call, capability) * price.completion_usd,
         True,
     )
+
+
+def estimate_sent_cost(price: TokenPrice, request: str, sent: str) -> float:
+    """Estimate the cost of a recorded request in US dollars as `charge_estimate` does.
+
+    Args:
+        price: per token.
+        request: what was asked, as JSON.
+        sent: JSON of the parameters as they were sent.
+    """
+    completion_tokens = sent_output_limit(sent) or DEFAULT_MAX_OUTPUT_TOKENS
+    return len(request) / PROMPT_CHARS_PER_TOKEN * price.prompt_usd + completion_tokens * price.completion_usd
 
 
 def charge_unknown_attempts(

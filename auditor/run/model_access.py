@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import importlib.util
+import math
 import sys
 import threading
 import uuid
@@ -25,6 +26,7 @@ from auditor.config.trust import list_secret_variables, remember_secrets, requir
 from auditor.domain import Capability, CapabilityKey, Outcome, Survey
 from auditor.errors import RunInterrupted
 from auditor.lazy_imports import import_when_used
+from auditor.models.budget import estimate_sent_cost
 from auditor.models.litellm_client import token_price
 from auditor.run.batches.waiting_calls import abandoned_batches_notice
 from auditor.run.ray_engine import open_dispatcher, require_engine
@@ -209,9 +211,15 @@ def _create_gateway(
 def sum_spending(db: Database, audit_id: int, config: AuditConfig) -> costs.Spending:
     """Sum what an audit may have spent; requests whose cost is unknown count by the usual prices of their models."""
     prices = {name: price for name, model in config.models_by_name.items() if (price := token_price(model)) is not None}
-    return costs.sum_spending(
+    spending = costs.sum_spending(
         db, audit_id, config.max_in_flight, token_prices=prices, collects_batches=config.batch is not None
     )
+    uncounted_usd = math.fsum(
+        estimate_sent_cost(prices[request.name], request.request, request.sent)
+        for request in costs.load_uncounted_requests(db, audit_id)
+        if request.name in prices
+    )
+    return spending._replace(usd=spending.usd + uncounted_usd)
 
 
 T = TypeVar("T")

@@ -374,9 +374,15 @@ def iterate_spreadsheet(
         raise ImportFileError(
             f"{path}: is not a spreadsheet that can be read: {error}.", "Save the sheet as CSV."
         ) from None
-    n_cells, limit = 0, get_limits().cells
+    n_columns = n_cells = 0
+    limit = get_limits().cells
     for number, (cells, formulas) in enumerate(zip(rows, formula_rows, strict=False), start=1):
-        require_columns(len(cells), str(path), ImportFileError)
+        if not cells:  # one of up to a million above a cell far below
+            yield []
+            continue
+        if len(cells) > n_columns:
+            n_columns = len(cells)
+            require_columns(n_columns, str(path), ImportFileError)
         n_cells += len(cells)  # empty ones too: a row with one cell far to the right is filled up with them
         if n_cells > limit:
             problem = f"has more than {limit:,} cells"

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from auditor.config import AuditConfig, Price
+from auditor.domain import Outcome
 from auditor.domain.decisions import SURVEY_REVIEW
 from auditor.reports.data.failures import FailureGroup
 from auditor.reports.output import render_report
@@ -193,6 +194,10 @@ def test_refusing_models_are_named_with_the_command_that_shows_their_answers(ser
     assert succeed(*command.split()).stdout.count("no score: refused") == 3
     assert "refused" not in auditor("errors", "scripted", "--model", "model-b", "--storage", storage).stderr
     assert "3 refused" in render(storage, is_brief=True)
+    # Asked again, without success and with requests that fail: the first answers count, as in the report.
+    server.script = lambda request: error(400, "bad") if "Japan" in request.text else answer(request)
+    run_audit(make_audit(server), storage=storage, ask_again=Outcome.REFUSED)
+    assert "'model-a' refused 3 of 9 answers." in auditor("errors", "scripted", "--storage", storage).stderr
     assert "model-a refuses most often (33.3%: 3 of 9 answers). Overall, 16.7% of 18 answers" in render(storage)
 
 

@@ -131,6 +131,20 @@ def test_the_default_store_of_mlflow_is_not_written_through_a_link(
     assert Path("cookies.sqlite").read_bytes() == b""
 
 
+@pytest.mark.parametrize("suffix", ["", "-journal", "-wal"])
+def test_the_default_store_of_mlflow_and_its_journal_have_no_second_name(
+    report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    pytest.importorskip("mlflow.tracking", reason="the extra 'mlflow' is not installed")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    Path("diary.txt").write_text("mine")
+    Path(f"mlflow.db{suffix}").hardlink_to("diary.txt")
+    with pytest.raises(UsageError, match=rf"mlflow\.db{suffix}: has a second name"):
+        export_mlflow(report)
+    assert Path("diary.txt").read_text() == "mine"
+
+
 def test_a_store_of_mlflow_that_is_no_database_is_named(report: Report, tmp_path: Path) -> None:
     pytest.importorskip("mlflow.tracking", reason="the extra 'mlflow' is not installed")
     path = tmp_path / "notes.txt"

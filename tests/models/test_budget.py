@@ -265,6 +265,22 @@ async def test_requests_in_a_tier_without_a_price_count_against_the_next_runs_bu
     assert sum_spending(db, audit.id, audit_config).usd == pytest.approx(100 * 2.5e-6 + 20 * 10e-6)
 
 
+async def test_requests_without_a_price_and_without_token_counts_count_against_the_next_runs_budget(
+    server: FakeServer, db: Database
+) -> None:
+    """Nothing was known of what they cost: they counted as free."""
+    audit = save_sample_audit(db)
+    server.script = lambda _: Reply(body=openai("stop", "hello", {}) | {"service_tier": "interplanetary"})
+    model = model_section(server, base_model="gpt-4o")
+    async with open_gateway(model) as gateway:
+        answer = await RecordingClient(gateway, CallRecorder(db, audit.id, "run")).complete(call(0))
+    audit_config = config(server.url).model_copy(update={"models": [model]})
+    assert (answer.cost_usd, answer.prompt_tokens, answer.completion_tokens) == (None, None, None)
+    spent_usd = sum_spending(db, audit.id, audit_config).usd
+    assert spent_usd == pytest.approx(2 * 2.5e-6 + 50 * 10e-6, rel=0.5)  # two tokens and the limit of 50
+    assert sum_spending(db, audit.id, config(server.url)).usd == 0  # without a price there is no estimate
+
+
 async def test_answers_that_another_audit_paid_for_do_not_count_against_the_budget(
     server: FakeServer, db: Database
 ) -> None:

@@ -141,6 +141,30 @@ async def test_a_request_of_another_page_or_to_another_host_is_refused(tmp_path:
             assert await socket_status(served.browser, served.socket_url, Origin=origin) == 403
 
 
+NO_HTTP = {
+    "two hosts": b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+    "no host": b"GET / HTTP/1.1\r\n\r\n",
+    "NUL": b"GET / HTTP/1.1\r\nHost: a\r\nX: \0\r\n\r\n",
+    "no address": b"GET http://[::1 HTTP/1.1\r\nHost: a\r\n\r\n",
+    "a long line": b"GET / HTTP/1.1\r\nHost: " + b"a" * 20_000 + b"\r\n\r\n",
+    "an encoding": b"GET / HTTP/1.1\r\nHost: a\r\nContent-Encoding: br\r\nContent-Length: 3\r\n\r\nabc",
+    "no origin": b"GET / HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nOrigin: http://[::1\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("name", NO_HTTP)
+async def test_a_request_that_is_not_http_prints_nothing_on_the_rater_s_terminal(
+    tmp_path: Path, unused_port: int, caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    async with serve(tmp_path, unused_port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", unused_port)
+        writer.write(NO_HTTP[name].replace(b"%d", str(unused_port).encode()))
+        status_line = await asyncio.wait_for(reader.readline(), PATIENCE_S)
+        writer.close()
+    assert status_line.split()[1] in (b"400", b"403")
+    assert not caplog.records
+
+
 async def test_each_start_has_a_new_token_and_cookie(tmp_path: Path) -> None:
     servers = [ReviewServer(["true"], host="127.0.0.1", port=1, public_url=None, announce=print) for _ in range(2)]
     assert len({server.token for server in servers} | {server._cookie for server in servers}) == 4

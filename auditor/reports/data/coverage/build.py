@@ -27,7 +27,7 @@ from auditor.reports.data.coverage.lost_samples import measure_score_coverage
 from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import ReportSource, sampling_units
 from auditor.storage.costs import CallCounts
-from auditor.storage.count_queries import OutcomeCount
+from auditor.storage.count_queries import OutcomeCount, RepeatCount
 
 
 def build_coverage_report(
@@ -252,7 +252,7 @@ class ReaskRow(ReportModel):
 
 def build_refusals_report(source: ReportSource) -> RefusalsReport | None:
     """Compute shares of refusals by model, country and topic; None without an answer to a direct question."""
-    answer_counts = [count for count in _count_traces_by_first_outcome(source) if count.outcome in ANSWER_OUTCOMES]
+    answer_counts = count_first_answers(source.trace_counts, source.trace_repeats)
     if not answer_counts:
         return None
     return RefusalsReport(
@@ -272,16 +272,18 @@ def build_reask_rows(source: ReportSource) -> list[ReaskRow]:
     return [ReaskRow(model=model, asked=n, read=read[model]) for model, n in sorted(asked.items()) if n]
 
 
-def _count_traces_by_first_outcome(source: ReportSource) -> list[OutcomeCount]:
-    """Count the traces by model, cell and outcome; questions that were asked again by their first outcome."""
+def count_first_answers(
+    trace_counts: Iterable[OutcomeCount], trace_repeats: Iterable[RepeatCount]
+) -> list[OutcomeCount]:
+    """Count the answers to direct questions by model, cell and outcome: those to questions asked again by the first."""
     counts = Counter[tuple[str, str, str, str]]()
-    for count in source.trace_counts:
+    for count in trace_counts:
         counts[count.model, count.country, count.topic, count.outcome] += count.n
-    for repeat in source.trace_repeats:
+    for repeat in trace_repeats:
         unit = (repeat.model, repeat.country, repeat.topic)
         counts[*unit, Outcome.OK.value] -= repeat.answered
         counts[*unit, repeat.first_outcome] += repeat.answered
-    return [OutcomeCount(*group, n) for group, n in counts.items() if n]
+    return [OutcomeCount(*group, n) for group, n in counts.items() if n and group[-1] in ANSWER_OUTCOMES]
 
 
 def _build_refusal_rows(
