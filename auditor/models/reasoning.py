@@ -164,8 +164,8 @@ def strip_thinking(text: str) -> str:
 def has_thinking(text: str) -> bool:
     """Whether a text has thinking that `strip_thinking` removes; the header of an answer alone is none."""
     turn = _first_turn(text)
-    rest = _remove_thinking(turn)
-    return rest != turn and re.fullmatch(_FINAL_HEADER, turn.removesuffix(rest).strip()) is None
+    remaining_text = _remove_thinking(turn)
+    return remaining_text != turn and re.fullmatch(_FINAL_HEADER, turn.removesuffix(remaining_text).strip()) is None
 
 
 def _first_turn(text: str) -> str:
