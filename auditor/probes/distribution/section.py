@@ -250,7 +250,8 @@ _NOTE = (
     "W1 is the mean distance of the shares, from 0 to 1 (lower is better). The floor is the W1 of a model that samples "
     "people perfectly; it is not subtracted. The corrected distance and the skill do not depend on the number of "
     "answers. Skill is 1 for a perfect model and 0 for the mean of the other countries on the same topic, or of the "
-    "other countries of the region. It may exceed 1 by chance."
+    "other countries of the region. It may exceed 1 by chance. A model is better only if its interval is above "
+    "1 / n, the skill of the exact mean of all n countries."
 )
 _GROUP_NOTE = (
     "A gap is the mean of the second group minus that of the first. Slope 1 is the size of people’s gap, above 1 "
@@ -344,7 +345,8 @@ def _describe_models(distribution: DistributionReport) -> List:
     from auditor.metrics.intervals.multiple_testing import holm  # loads numpy
 
     models = _group_by_model(distribution)
-    p_values = [_bound_p_value(_find_compared_row(rows).skill, 1) for rows in models]
+    compared = [_find_compared_row(rows) for rows in models]
+    p_values = [_bound_p_value(row.skill, 1, _find_reference(row)) for row in compared]
     adjusted = holm([1.0 if p_value is None else p_value for p_value in p_values])
     shown = [bool(p_value <= SIGNIFICANCE_LEVEL) for p_value in adjusted]
     findings = [_describe_model(rows, is_shown=is_shown) for rows, is_shown in zip(models, shown, strict=True)]
@@ -364,6 +366,15 @@ def _group_by_model(distribution: DistributionReport) -> list[list[DistributionM
     return [[row for row in distribution.models if row.model == name] for name in names]
 
 
+def _find_reference(row: DistributionModelRow) -> float:
+    """The skill that a model is compared with: 0 to be worse, and to be better that of the exact mean of all countries.
+
+    A model with that mean beats the mean of the other countries, which is one of few, without knowing any country; so
+    seems one that comes close to it by luck.
+    """
+    return row.exact_mean_skill or 0.0 if (row.skill.value or 0.0) > 0 else 0.0
+
+
 def _find_compared_row(rows: list[DistributionModelRow]) -> DistributionModelRow:
     """The row of a model whose skill its sentence states."""
     return next((row for row in rows if row.skill.value is not None), rows[0])
@@ -378,7 +389,7 @@ def _describe_model(rows: list[DistributionModelRow], *, is_shown: bool = True) 
     row = _find_compared_row(rows)
     if row.skill.value is None:
         return build_finding(row.model, f"({MODES[row.mode]}) cannot be compared: {row.skill.reason}")
-    status = compare_interval(row.skill) if is_shown else "unclear"
+    status = compare_interval(row.skill, _find_reference(row)) if is_shown else "unclear"
     verb = "knows" if row.mode == "verbalized" else "shows"
     claims: dict[Status, str] = {
         "positive": f"{verb} how opinions are spread better than the mean of the other countries does",

@@ -36,7 +36,8 @@ def make_row(skill: Estimate, mode: str = "sampled", unusable: int = 0) -> Distr
         model="m", mode=mode, n_cells=40, incomplete=unusable, answers=100, unusable=unusable,
         losses={"refused": unusable} if unusable else {}, rescaled=1, unlisted=2, mass=0.9,
         w1=estimate(0.1, 0.08, 0.12), w1_floor=estimate(0.05, 0.04, 0.06), w1_near=estimate(0.72, 0.6, 0.8),
-        distance=estimate(0.1, 0.05, 0.15), skill=skill, skill_region=skill, variance_ratio=estimate(0.4, 0.3, 0.5),
+        distance=estimate(0.1, 0.05, 0.15), skill=skill, exact_mean_skill=0.1,
+        skill_region=skill, variance_ratio=estimate(0.4, 0.3, 0.5),
         collapse=estimate(0.2, 0.1, 0.3), order_effect=NOT_ASKED, country_gain=NOT_ASKED,
         total_variation=estimate(0.2, 0.1, 0.3), jensen_shannon=estimate(0.2, 0.1, 0.3),
     )  # fmt: skip
@@ -114,6 +115,7 @@ SAMPLED = make_row(estimate(0.1, -0.3, 0.4))
         ([make_row(estimate(-0.5, -0.8, -0.1))],
          "is further from people’s opinions than the mean of the other countries, and its answers show 40%"),
         ([SAMPLED], "is not shown to be closer to people’s opinions"),
+        ([make_row(estimate(0.15, 0.05, 0.25))], "is not shown to be closer to people’s opinions"),
         ([make_row(NOT_ASKED)], "(sampled answers) cannot be compared: not asked"),
     ],
 )  # fmt: skip
@@ -124,8 +126,8 @@ def test_one_sentence_says_what_a_model_knows_and_how_diverse_it_is(
 
 
 def test_the_section_compares_the_skill_of_each_model_with_0_given_the_number_of_models(report: Report) -> None:
-    """A skill of 0.5 (0.1 to 0.9) is above 0 alone, not among ten; nor is one below 0."""
-    unclear = estimate(0.5, 0.1, 0.9), estimate(-0.5, -0.9, -0.1)
+    """A skill of 0.6 (0.2 to 1.0) is above 0.1 alone, not among ten; nor is one below 0."""
+    unclear = estimate(0.6, 0.2, 1.0), estimate(-0.5, -0.9, -0.1)
     rows = [make_row(skill).model_copy(update={"model": f"m{i}"}) for i, skill in enumerate(unclear * 5)]
     text = describe(report, make_distribution(*rows))
     assert text.count("is not shown to be closer to people’s opinions") == len(rows)

@@ -121,7 +121,8 @@ def build_model_row(
     if series is None:
         reason = Estimate(None, 0, reason="no cell has shares of people and of the model")
         names = (*ORDERED_FIGURES, "collapse", "total_variation", "jensen_shannon")
-        return DistributionModelRow(**_count_answers(answers), n_cells=0, **dict.fromkeys(names, reason))
+        figures = dict.fromkeys(names, reason)
+        return DistributionModelRow(**_count_answers(answers), n_cells=0, exact_mean_skill=None, **figures)
     in_order = ordered_answers.series if is_ordered else None
     figures = (
         _unordered_figures(series)
@@ -132,6 +133,7 @@ def build_model_row(
         **_count_answers(answers),
         n_cells=len(series.people),
         **figures,
+        exact_mean_skill=None if figures["skill"].value is None else asked.exact_mean_skill(in_order or series),
         collapse=_estimate_collapse(series, answers.mode),
         total_variation=_mean(total_variation(series.people, series.model), series),
         jensen_shannon=_mean(jensen_shannon(series.people, series.model), series),
@@ -281,6 +283,15 @@ class AskedPeople:
             np.array([cell.country for cell in people]),
             np.array([cell.topic for cell in people]),
         )
+
+    def exact_mean_skill(self, series: Series) -> float:
+        """The skill of the exact mean of all countries on each topic, against the mean of the others.
+
+        Where shares of n countries vary by s², the squared distance of the exact mean is s², and that of the mean of
+        n - 1 others s² n / (n - 1): the skill is 1 / n, here averaged over the cells of a series.
+        """
+        n_countries = Counter(self._cells.topics.tolist())
+        return float(np.mean([1 / n_countries[topic] for topic in series.topics.tolist()]))
 
     def guess(self, series: Series, baseline: Callable[[PeopleCells], BaselineShares]) -> BaselineShares:
         """The guesses of the cells of a series."""

@@ -43,6 +43,9 @@ class DistributionModelRow(ReportModel):
     """Root of the mean squared distance, corrected for sampling error; 0 is perfect."""
     skill: Annotated[Estimate, Column("Skill", table="distribution-models")]
     """1 is perfect, 0 as good as the mean of the other countries on the same topic, below 0 worse."""
+    exact_mean_skill: float | None
+    """The skill of the exact mean of all countries on each topic: 1 / their number, averaged over cells. A model that
+    knows nothing about single countries has about this skill at most. Null without a skill."""
     skill_region: Annotated[Estimate, Column("Skill against the region", table="distribution-models")]
     """The same against the mean of the other countries of the region."""
     variance_ratio: Annotated[Estimate, Column("Variance ratio", table="distribution-diversity")]
