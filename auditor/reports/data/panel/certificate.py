@@ -302,8 +302,10 @@ def _describe_agreement(panel: PanelReport) -> str:
             "Only labels by people show whether they are right."
         )
     elif alpha.ci_low > 0:
+        is_low = alpha.ci_high is not None and alpha.ci_high < TENTATIVE_ALPHA
+        doubt = "too little" if is_low else "are not shown to agree well enough"
         conclusion = (
-            f"The judges agree beyond chance, but too little to rely on verdicts on single traces ({figures}). Use "
+            f"The judges agree beyond chance, but {doubt} to rely on verdicts on single traces ({figures}). Use "
             "averages over many traces, and leave single traces to human reviewers."
         )
     else:

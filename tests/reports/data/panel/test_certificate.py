@@ -134,6 +134,11 @@ CASES: list[tuple[str, str, Changes, Changes]] = [
     ),
     ("agreement", "consistent enough for tentative conclusions. Only", alpha(0.75, 0.7, 0.8), alpha(0.75, 0.66, 0.8)),
     ("agreement", "too little to rely on verdicts on single traces", alpha(0.4, 0.2, 0.6), alpha(0.4, -0.1, 0.6)),
+    ("agreement", "too little to rely on verdicts on single traces", alpha(0.4, 0.2, 0.66), alpha(0.75, 0.2, 0.95)),
+    (
+        "agreement", "The judges agree beyond chance, but are not shown to agree well enough to rely on verdicts on "
+        "single traces (", alpha(0.75, 0.2, 0.95), alpha(0.4, 0.2, 0.66),
+    ),
     ("agreement", "not shown to agree beyond chance", alpha(0.05, -0.1, 0.2), alpha(0.05, 0.01, 0.2)),
     ("agreement", "How consistent the verdicts are is not known: Krippendorff’s alpha is 0.40", alpha(0.4), NONE),
     ("agreement", "not available: an interval needs at least 5 countries", alpha(None), alpha(0.4)),
