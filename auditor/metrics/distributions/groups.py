@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from auditor.metrics.answers.samples import share_variance
 from auditor.metrics.distributions.distances import cumulate, cut_widths, read_shares, unit_points, wasserstein
-from auditor.metrics.intervals.estimate import UPPER_QUANTILE, Estimate, Floats, Tested, complete_cases
+from auditor.metrics.intervals.estimate import UPPER_QUANTILE, Estimate, Floats, Tested, complete_cases, is_constant
 from auditor.metrics.intervals.jackknife_interval import (
     CONSTANT_REASON,
     UNDEFINED_REASON,
@@ -72,6 +72,7 @@ def _difference(sums: Floats) -> Floats:
 
 MIN_RELIABILITY = 0.3
 """Least share of the variation of people's gaps that is no sampling error, for a slope."""
+CONSTANT_GAPS_REASON = "people’s gaps do not vary"
 
 
 def gap_slope(
@@ -113,7 +114,8 @@ def gap_slope(
     numerator, denominator = (
         float(part[0]) for part in (_numerators(totals, intercept), _denominators(totals, intercept))
     )
-    reason = _reason_against_slope(denominator, float(variance.mean()))
+    is_flat = intercept and is_constant(x)
+    reason = CONSTANT_GAPS_REASON if is_flat else _reason_against_slope(denominator, float(variance.mean()))
     if reason is not None:
         return Estimate(None, n, reason=reason)
     included = {unit: np.asarray(labels)[is_complete] for unit, labels in units.items()}
@@ -157,7 +159,7 @@ def _reason_against_slope(denominator: float, noise: float) -> str | None:
     """Why people's gaps are too uncertain for a slope; None where they are not."""
     variation = denominator + noise
     if variation <= 1e-24:
-        return "people’s gaps do not vary"
+        return CONSTANT_GAPS_REASON
     reliability = denominator / variation
     if reliability < MIN_RELIABILITY:
         return (

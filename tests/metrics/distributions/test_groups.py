@@ -90,6 +90,9 @@ def test_a_denominator_that_may_be_0_gives_no_slope() -> None:
 def test_degenerate_gaps_have_named_reasons() -> None:
     zeros = np.zeros(600)
     assert gap_slope(zeros, zeros, zeros, UNITS).reason == "people’s gaps do not vary"
+    equal = zeros + 0.2  # around their mean they vary by rounding errors only
+    flat = gap_slope(equal, equal, zeros, UNITS, intercept=True)
+    assert (flat.value, flat.reason) == (None, "people’s gaps do not vary")
     assert (
         gap_slope(np.full(600, np.nan), zeros, zeros, UNITS).reason == "too few cells have the gaps of people and model"
     )
