@@ -291,7 +291,7 @@ def suggest_labels(report: Report) -> Paragraph | None:
             "This report does not compare the judges with people on a random sample of traces. To measure the judges’ "
             f"errors and correct for them, label about {pluralize(quality.suggested_labels, 'trace')}: ",
             Code(f"auditor review {name} --sample {quality.suggested_labels}"),
-            ". Each model’s share of VALID is then known to about ± 10 percentage points.",
+            ". Each model’s share of VALID is then known to ± 10 to 13 percentage points.",
         ],
         "note",
     )

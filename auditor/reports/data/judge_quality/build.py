@@ -333,7 +333,7 @@ def _find_rater_kind(source: ReportSource) -> RaterKind:
 
 
 def suggest_labels(source: ReportSource) -> int:
-    """Labels that give each model's corrected share an interval of ± 10 points, for these traces."""
+    """Labels that give each model's corrected share an interval of ± 10 to 13 points, for these traces."""
     models = [key[0] for key in source.votes.traces]
     return sum(
         max(

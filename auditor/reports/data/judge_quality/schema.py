@@ -261,7 +261,7 @@ class JudgeQualityReport(ReportModel):
     traces: int
     """Traces that judges ruled on."""
     suggested_labels: int
-    """Labels that give each model's corrected share an interval of ± 10 points, for these traces."""
+    """Labels that give each model's corrected share an interval of ± 10 to 13 points, for these traces."""
     min_labels: int
     """Labels of each model from which `auditor compare` and `auditor check` use the corrected shares."""
     excess: Estimate | None = None
