@@ -84,6 +84,11 @@ def print_label_progress(storage: str | None, audit: str) -> None:
         )
 
 
+MAX_WIDENING = 1.4
+"""Ratio of the half-width that reports have to the planned one, at most: the plan is Cochran's, and the interval of a
+share is wider where errors are rare. Simulated: 1.2 to 1.4 for 300 and 1,000 traces of judges right in 80 to 95%."""
+
+
 def describe_plan(plan: LabelPlan) -> list[str]:
     """The plan in sentences."""
     sd = f"standard deviation {plan.sd:.2f} of label minus verdict, {'measured' if plan.is_sd_measured else 'assumed'}"
@@ -92,7 +97,7 @@ def describe_plan(plan: LabelPlan) -> list[str]:
     too_many = f"; there are only {pluralize(n_traces, 'trace')} of a model" if is_too_many else ""
     lines = [
         f"{plan.needed} labels in all give each model's corrected share of VALID a 95% CI of ± "
-        f"{100 * plan.half_width:.0f} points for these traces ({sd}).",
+        f"{100 * plan.half_width:.0f} to {100 * MAX_WIDENING * plan.half_width:.0f} points for these traces ({sd}).",
         f"{plan.needed_for_difference} labels of each model show a difference of {100 * plan.difference:.0f} points "
         f"between two models in 80% of samples, corrected for the number of pairs{too_many}.",
     ]
