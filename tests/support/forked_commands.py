@@ -21,7 +21,7 @@ from auditor import bootstrap
 from auditor.__main__ import UNEXPECTED_ERROR_PREFIX, main
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["tests.support.preloaded_imports"])
+CONTEXT.set_forkserver_preload(["tests.support.preloaded_imports", "tests.support.first_run"])
 ROOT = Path(__file__).parents[2]
 STREAMS = ("stdout", "stderr")
 
