@@ -8,6 +8,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 
 from auditor.domain import SCORE_MAX, SCORE_MIN, Cell, Survey, SurveyCell
@@ -61,6 +62,17 @@ def load_survey(source: str | Path) -> Survey:
         ImportFileError: the file is invalid; the message names line and column.
     """
     path = locate_survey(str(source))
+    return _read_built_in(path) if path.parent == DATA_FOLDER else _read_survey(path)
+
+
+@cache
+def _read_built_in(path: Path) -> Survey:
+    """A survey of the package, read once per process: its file does not change, and a survey is not changed."""
+    return _read_survey(path)
+
+
+def _read_survey(path: Path) -> Survey:
+    """Read and check a table and its description."""
     description = read_description(path)
     _refuse_share_table(path)
     cells = [
