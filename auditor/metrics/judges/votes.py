@@ -302,8 +302,9 @@ def _estimate_raters(
 ) -> tuple[Floats, Floats]:
     """M step (eqs. 2.3 and 2.4): prevalence of the categories, and each rater's confusion; `weights` counts items."""
     counted = posterior if weights is None else posterior * weights[:, None]
-    # i: item, r: rater, c: true category, k: category that the rater chose.
-    counts = np.einsum("ic,rik->rck", counted, indicators, optimize=True) + smoothing
+    # Shape (raters, true categories, chosen categories). Not by einsum, which takes longer to plan the sum over a few
+    # items than to compute it: with it, up to 500 steps took twice as long.
+    counts = np.tensordot(counted, indicators, axes=(0, 1)).transpose(1, 0, 2) + smoothing
     n_items = len(posterior) if weights is None else weights.sum()
     return counted.sum(axis=0) / n_items, counts / counts.sum(axis=2, keepdims=True)
 
@@ -315,7 +316,7 @@ def _estimate_items(votes: Floats, prevalence: Floats, confusion: Floats) -> Flo
         votes: shape (raters, items, k), indicators of the ratings, in groups with their share of the group's vote.
     """
     with np.errstate(divide="ignore"):
-        log_joint = np.log(prevalence) + np.einsum("rik,rck->ic", votes, np.log(confusion), optimize=True)
+        log_joint = np.log(prevalence) + np.tensordot(votes, np.log(confusion), axes=((0, 2), (0, 2)))
     joint = np.exp(log_joint - log_joint.max(axis=1, keepdims=True))
     posterior: Floats = joint / joint.sum(axis=1, keepdims=True)
     return posterior
