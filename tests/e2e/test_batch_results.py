@@ -47,6 +47,7 @@ from tests.support.fake_vertex import FakeVertex
 from tests.support.hang_limit import hang_limit
 from tests.support.killed_runs import run_until
 from tests.support.known import known
+from tests.support.notices import NoticeRecorder
 from tests.support.stored_rows import load_stored
 
 ANSWERED_USD = DISCOVERIES * 0.003 + BATCHED_CALLS * 0.0015
@@ -156,6 +157,31 @@ def test_questions_whose_answers_cannot_be_matched_are_not_paid_for_a_third_time
     _, notes = run_with_notices(batched(server), storage)
     assert set(Counter(server.batches.keys).values()) == {2}
     assert any("are not sent again in this run. If it happens again, remove [batch]" in note for note in notes)
+
+
+@pytest.mark.parametrize("problem", ["a page in place of the results", "refused"])
+def test_a_batch_that_cannot_be_collected_ends_the_run_after_the_others_are_collected(
+    server: BatchServer, storage: str, problem: str
+) -> None:
+    """It ended the run at once: batches that take hours were never collected, and paid for in vain."""
+    if problem == "refused":
+        server.batches.refuse = lambda number: None if number else {"message": "no more", "code": "no"}
+    else:
+        server.batches.deliver = lambda batch, content: Reply(raw=content if batch.number else b"<html>")
+    n_polls = Counter[str]()
+
+    def delay_second(_: str, path: str) -> web.Response | None:
+        n_polls[path] += 1
+        is_early = path == "/v1/batches/batch_1" and n_polls[path] < 30
+        return web.json_response({"id": "batch_1", "status": "in_progress"}) if is_early else None
+
+    server.batches.instead = delay_second
+    progress = NoticeRecorder()
+    with pytest.raises(ModelSetupError, match="no more" if problem == "refused" else "do not say which questions"):
+        run_audit(batched(server), storage=storage, progress=progress)
+    with open_database(storage) as db:
+        assert len(ledger.find_answered_keys(db, server.batches.keys)) == BATCHED_CALLS / 2
+    assert any("once the other batches are collected" in note for note in progress.notes)
 
 
 def test_answers_of_gemini_without_keys_are_not_given_to_other_questions(server: BatchServer, storage: str) -> None:

@@ -28,6 +28,8 @@ CHAT_ENDPOINT = f"/v1{CALL_PATH}"
 TAG_KEY = "auditor"
 """Key in a batch's metadata that holds our tag."""
 END_STATUSES = ("completed", "failed", "expired", "cancelled")
+STATUS_ALIASES = {"canceled": "cancelled", "ended": "completed", "succeeded": "completed", "success": "completed"}
+"""Other servers' words for them; some write statuses in capitals (Together AI)."""
 QUEUE_FULL_CODE = "token_limit_exceeded"
 PAGE_SIZE = 100
 
@@ -91,7 +93,8 @@ class _OpenAIBatches:
     async def fetch_status(self, client: BatchClient, batch_id: str) -> BatchStatus:
         """Fetch a batch's status and the paths of its files of results and errors."""
         batch = await client.request_json("GET", f"/batches/{quote_path_segment(batch_id)}")
-        status = str(batch.get("status"))
+        status = str(batch.get("status")).lower()
+        status = STATUS_ALIASES.get(status, status)
         file_ids = [
             file_id
             for file_id in (batch.get("output_file_id"), batch.get("error_file_id"))

@@ -70,9 +70,25 @@ async def _collect_batch(manager: BatchManager, batch: OpenBatch, queue: ModelBa
             await _resolve_calls(manager, batch, queue, status)
         manager.start_background_task(_close_when_recorded(manager, batch))
     except Exception as error:  # noqa: BLE001 - raised in the waiting calls
+        await _wait_for_others(manager, batch, error)
         for pending_call in batch.pending_calls.values():
             pending_call.fail(error)
         batch.pending_calls.clear()
+
+
+async def _wait_for_others(manager: BatchManager, failed: OpenBatch, error: Exception) -> None:
+    """Wait until the other batches are collected: the error ends the run, and their answers are paid for."""
+    failed.has_failed = True
+    n_announced = 0
+    while tasks := [
+        batch.collect_task
+        for batch in manager.open_batches()
+        if batch.collect_task and not batch.has_failed and not batch.collect_task.done()
+    ]:
+        if not n_announced and isinstance(error, ModelSetupError):
+            manager.notify(f"{error.message} The run ends once the other batches are collected: {len(tasks)} are open.")
+        n_announced += 1
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
 
 
 async def _is_submitted(manager: BatchManager, batch: OpenBatch, queue: ModelBatchQueue) -> bool:

@@ -76,6 +76,7 @@ class OpenBatch:
         pending_calls: calls of this run that wait for the batch, by key.
         collect_task: the task that collects it; None until one is started.
         is_queue_full: whether the provider rejected it because of other open batches.
+        has_failed: whether it cannot be collected.
     """
 
     stored_batch: ProviderBatch
@@ -85,6 +86,7 @@ class OpenBatch:
     pending_calls: dict[str, PendingCall] = field(default_factory=dict)
     collect_task: asyncio.Task[None] | None = None
     is_queue_full: bool = False
+    has_failed: bool = False
 
 
 @dataclass(eq=False, slots=True)

@@ -41,6 +41,22 @@ def test_only_a_line_without_an_error_is_an_answer(name: str) -> None:
     assert bool(parsed.not_sent_reason) == (expected_status is None)
 
 
+@pytest.mark.parametrize(
+    ("status", "has_ended"),
+    [("COMPLETED", True), ("canceled", True), ("SUCCESS", True), ("ended", True), ("IN_PROGRESS", False),
+     ("cancelling", False), ("finalizing", False)],
+)  # fmt: skip
+async def test_statuses_in_other_servers_words_end_a_batch(status: str, has_ended: bool) -> None:
+    """Their answers were waited for without end."""
+    batch = {"status": status, "output_file_id": "f"}
+    with FakeServer(batches=FakeBatches(instead=lambda *_: web.json_response(batch))) as server:
+        try:
+            batch_status = await OPENAI.fetch_status(BatchClient(server.url, {}, f"{server.url}/chat/completions"), "b")
+        finally:
+            await close_http_clients()
+    assert (batch_status.has_ended, batch_status.result_paths) == (has_ended, ("/files/f/content",))
+
+
 @pytest.mark.parametrize("n_completed", [0, 3])
 async def test_a_failed_batch_is_rejected_unless_the_provider_counts_answers(n_completed: int) -> None:
     batch = {
