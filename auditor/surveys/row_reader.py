@@ -470,9 +470,9 @@ def _read_delimited(path: Path, known_columns: Sequence[str]) -> Iterator[_RawBa
             width, is_first, line = len(names), True, reader.line_num
             for cells in reader:
                 start, line = line + 1, reader.line_num
+                if not any(map(str.strip, cells)) and len(cells) != 1:  # blank, as spreadsheets leave below a table
+                    continue
                 if len(cells) != width:
-                    if not cells:
-                        continue
                     problem = f"line {line} has {len(cells)} fields where the header has {width}"
                     quoting = f"Put text that contains {DELIMITER_NAMES[delimiter]} in double quotes."
                     raise ImportFileError(f"{path}: {problem}.", quoting)
@@ -589,7 +589,7 @@ def _read_spreadsheet(path: Path, known_columns: Sequence[str], required: Sequen
     while header and not header[-1]:
         header.pop()
     names = _rename_columns(header, known_columns)
-    numbered = ((number, cells) for number, cells in enumerate(sheet, start=2) if any(c is not None for c in cells))
+    numbered = ((number, cells) for number, cells in enumerate(sheet, start=2) if not all(map(_is_blank, cells)))
     is_first = True
     while (batch := _take_batch(numbered, lambda cells: cells)) or is_first:
         is_first = False
@@ -598,6 +598,11 @@ def _read_spreadsheet(path: Path, known_columns: Sequence[str], required: Sequen
                 raise ImportFileError(f"{path}: row {number} has a cell below no header.", "Name all columns.")
         columns = [[cells[i] if i < len(cells) else None for _, cells in batch] for i in range(len(names))]
         yield _RawBatch(path, "row", str(path), names, columns, [number for number, _ in batch])
+
+
+def _is_blank(cell: Any) -> bool:
+    """Whether a cell shows nothing."""
+    return cell is None or (isinstance(cell, str) and not cell.strip())
 
 
 def _read_statistics(path: Path, known_columns: Sequence[str]) -> Iterator[_RawBatch]:

@@ -371,8 +371,9 @@ def iterate_spreadsheet(
         formula_rows = open_rows(results=False) if _has_formulas(path) else itertools.repeat(())
         is_uncomputed = _is_uncomputed(path)
     except (KeyError, ValueError, IndexError, AttributeError, SyntaxError) as error:  # ParseError is a SyntaxError
+        reason = "" if isinstance(error, AttributeError) else f": {error}"
         raise ImportFileError(
-            f"{path}: is not a spreadsheet that can be read: {error}.", "Save the sheet as CSV."
+            f"{path}: is not a spreadsheet that can be read{reason}.", "Save the sheet as CSV."
         ) from None
     n_columns = n_cells = 0
     limit = get_limits().cells

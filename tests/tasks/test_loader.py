@@ -193,3 +193,21 @@ def load_percentages(folder: Path, suffix: str, rows: list[tuple[str, str]], **k
     else:
         file.write_text("\n".join(",".join(f'"{cell}"' for cell in row) for row in (names, *table)))
     return [item.truth for item in load_task(TaskSection.model_validate({"source": str(file), **keys})).items.values()]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
+def test_rows_without_a_visible_character_are_none(tmp_path: Path, suffix: str) -> None:
+    """They were refused in a CSV file, and in a spreadsheet if a cell had a space."""
+    rows = [("a", "7"), ("", " "), ("b", "8")]
+    if suffix == ".csv":
+        text = "id,question,truth\na,?,7\n,,\n , ,\t\nb,?,8\n,,,\n\n"
+        assert [item.truth for item in load(tmp_path, text).items.values()] == ["7", "8"]
+        return
+    import openpyxl
+
+    book = openpyxl.Workbook()
+    for row in (("id", "question", "truth"), *((name, "?" if name else " ", truth) for name, truth in rows)):
+        book.active.append(row)
+    book.save(tmp_path / "items.xlsx")
+    task = load_task(TaskSection(source=str(tmp_path / "items.xlsx"), answer="exact"))
+    assert [item.truth for item in task.items.values()] == ["7", "8"]
