@@ -482,8 +482,8 @@ def test_tokens_that_are_written_to_a_cache_for_an_hour_have_the_price_of_an_hou
     assert price.request_cost(1000, 0, 0, 800, 800) == pytest.approx(price.prompt_usd * (1000 + 800))
     assert price.request_cost(1000, 0, 0, 800, 300) == pytest.approx(price.prompt_usd * (1000 + 500 / 4 + 300))
     short, hour = (
-        Budget(1.0).estimate_max_cost(call(**params), price)
-        for params in ({}, {"cache_control": {"type": "ephemeral", "ttl": "1h"}})
+        Budget(1.0).estimate_max_cost(call(cache_control={"type": "ephemeral"} | ttl), price)
+        for ttl in ({}, {"ttl": "1h"})
     )
     assert hour - short == pytest.approx(8 / 3 * price.prompt_usd * 3 / 4)
 
