@@ -223,6 +223,8 @@ class _BoundedStream(httpx.AsyncByteStream):
         """
         n_received = 0  # what unpacks to nothing counts, too
         async for received_chunk in self._body:
+            if not n_received and received_chunk.startswith(GZIP_START[:1]):  # no text begins so
+                self._unpacker = self._unpacker or _Unpacker()  # a file stored packed, as by gateways, has no header
             n_received += len(received_chunk)
             chunk = self._unpack(received_chunk)
             self._exchange.receive_chunk(chunk)

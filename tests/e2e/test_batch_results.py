@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gzip
 import itertools
 import json
 import re
@@ -229,6 +230,7 @@ def list_twice(content: bytes, other: dict[str, Any], *, is_first: bool) -> byte
 ODD_FILES: dict[str, Callable[[bytes, int], bytes]] = {
     "a page at the first two readings": lambda content, n: b"<html>\nmaintenance</html>" if n < 3 else content,
     "a text in place of a number": lambda content, n: put_texts_in_place(content, "200"),
+    "packed": lambda content, n: gzip.compress(content),
     "no number": lambda content, n: put_texts_in_place(content, None),
     "calls listed as not sent, then as answered": lambda content, n: list_twice(content, UNSENT, is_first=True),
     "calls listed as answered, then as not sent": lambda content, n: list_twice(content, UNSENT, is_first=False),

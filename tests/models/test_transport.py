@@ -61,6 +61,7 @@ READABLE: dict[str, tuple[bytes, ...]] = {
         b"content-encoding: deflate\r\n\r\n",
         zlib.compress(BODY, wbits=-zlib.MAX_WBITS),
     ),
+    "gzip without a header": (HEAD, b"content-length: %d\r\n\r\n" % len(GZIP_BODY), GZIP_BODY),
     "gzip in two members": (
         HEAD,
         b"content-encoding: gzip\r\n\r\n",
