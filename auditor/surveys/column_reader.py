@@ -33,6 +33,7 @@ from auditor.surveys.table_formats import (
     normalize_numbers,
     read_statistics_file,
     reject_other_formats,
+    reject_separator_line,
     require_one_row,
 )
 
@@ -443,6 +444,7 @@ def _read_header(path: Path, encoding: str) -> tuple[list[str], str]:
         raise ImportFileError(f"{path}: its first line is not UTF-8 text.", "Save it as CSV in UTF-8.") from None
     if "\0" in first_line:
         raise ImportFileError(f"{path}: is not a text file.", "Name a table with the right suffix.")
+    reject_separator_line(first_line, path)
     delimiter = find_delimiter(first_line, find_suffix(path))
     try:
         return next(csv.reader([first_line], delimiter=delimiter), []), delimiter

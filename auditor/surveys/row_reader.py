@@ -49,6 +49,7 @@ from auditor.surveys.table_formats import (
     points_may_separate_thousands,
     read_statistics_file,
     reject_other_formats,
+    reject_separator_line,
     require_one_row,
 )
 from auditor.text_safety import truncate_text
@@ -456,6 +457,7 @@ def _read_delimited(path: Path, known_columns: Sequence[str]) -> Iterator[_RawBa
         lines = _CountedLines(iterate_line_blocks(file, str(path), ImportFileError))
         remaining_lines = iter(lines)
         first_line = next(remaining_lines, "")
+        reject_separator_line(first_line, path)
         delimiter = find_delimiter(first_line, find_suffix(path))
         require_columns(first_line.count(delimiter) + 1, str(path), ImportFileError)  # before a list of them is made
         reader = csv.reader(itertools.chain([first_line], remaining_lines), strict=True, delimiter=delimiter)

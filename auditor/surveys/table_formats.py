@@ -202,6 +202,14 @@ def find_delimiter(header: str, suffix: str) -> str:
     return max(DELIMITERS, key=unquoted.count)
 
 
+def reject_separator_line(line: str, path: Path) -> None:
+    """Raise ImportFileError for a first line that only Excel reads, which names the delimiter."""
+    if re.fullmatch(r"\ufeff?\"?sep=.\"?\s*", line, re.IGNORECASE):
+        raise ImportFileError(
+            f"{path}: line 1 is '{line.strip()}', which only Excel reads, and no header.", "Delete that line."
+        )
+
+
 def require_one_row(cells: Sequence[str], delimiter: str, location: str) -> None:
     """Check a row of several lines: a quotation mark in one row and one in a later row make one text of both.
 
