@@ -58,7 +58,7 @@ def require_no_boolean(annotation: Any, value: Any) -> None:
 
     Of a list or table of numbers, its members are checked.
     """
-    types = set(_leaf_types(annotation))
+    types = _leaf_types(annotation)
     is_numeric = bool(types & {int, float}) and bool not in types and Any not in types
     if isinstance(value, (int, float)) and date in types:
         raise PydanticKnownError("date_type")
@@ -69,7 +69,8 @@ def require_no_boolean(annotation: Any, value: Any) -> None:
         raise ValueError("true and false are not numbers. How to fix: Write a number.")
 
 
-def _leaf_types(annotation: Any) -> Iterator[Any]:
+@cache
+def _leaf_types(annotation: Any) -> frozenset[Any]:
     """The types of the values within unions, lists and tables; sections and literals are left as they are."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Literal:
@@ -78,7 +79,7 @@ def _leaf_types(annotation: Any) -> Iterator[Any]:
         arguments = arguments[:1]
     elif origin in (dict, Mapping):
         arguments = arguments[1:]
-    yield from (leaf for argument in arguments for leaf in _leaf_types(argument)) if arguments else (annotation,)
+    return frozenset().union(*map(_leaf_types, arguments)) if arguments else frozenset([annotation])
 
 
 class Structure(BaseModel):

@@ -78,10 +78,15 @@ class ProbeSource:
 def _list_built_in_sources() -> dict[str, ProbeSource]:
     """List the probes in folders below `auditor/probes` by name, in alphabetical order; no probe is imported."""
     return {
-        module.name: ProbeSource(module.name, "auditor", "", functools.partial(_load_built_in, module.name))
-        for module in pkgutil.iter_modules(map(str, FOLDERS))
-        if module.ispkg
+        name: ProbeSource(name, "auditor", "", functools.partial(_load_built_in, name))
+        for name in _list_packages(tuple(map(str, FOLDERS)))
     }
+
+
+@functools.cache
+def _list_packages(folders: tuple[str, ...]) -> list[str]:
+    """Names of the packages in folders; listed once, since each validation of a configuration asks for them."""
+    return [module.name for module in pkgutil.iter_modules(folders) if module.ispkg]
 
 
 @functools.cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,12 @@ def transformers() -> Any:
 
 
 @pytest.mark.slow
-def test_logprobs_equal_those_computed_directly_with_transformers(smollm2: Path, torch: Any, transformers: Any) -> None:
+def test_logprobs_equal_those_computed_directly_with_transformers(
+    smollm2: Path, torch: Any, transformers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """transformers parses the file for each configuration, tokenizer and model, for seconds: here it does so once."""
+    gguf = pytest.importorskip("gguf")
+    monkeypatch.setattr(gguf, "GGUFReader", functools.cache(gguf.GGUFReader))
     scorer = load_continuation_scorer(str(smollm2))
     tokenizer = transformers.AutoTokenizer.from_pretrained(smollm2.parent, gguf_file=smollm2.name)
     model: Any = scorer._model
