@@ -216,5 +216,5 @@ def test_rows_without_a_visible_character_are_none(tmp_path: Path, suffix: str) 
 @pytest.mark.parametrize("line", ["sep=;", '"sep=;"', "\ufeffSEP=;\r"])
 def test_a_line_with_the_separator_is_named(tmp_path: Path, line: str) -> None:
     """The next line was said to need quotation marks."""
-    with pytest.raises(ImportFileError, match="line 1 is .*, which only Excel reads"):
+    with pytest.raises(ImportFileError, match=r"line 1 is .*, which only Excel reads"):
         load(tmp_path, f"{line}\nid;question;truth\na;?;7\n")
