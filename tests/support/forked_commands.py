@@ -16,6 +16,7 @@ from multiprocessing.forkserver import ensure_running
 from pathlib import Path
 from subprocess import TimeoutExpired
 from tempfile import TemporaryDirectory
+from unittest import mock
 
 from auditor import bootstrap
 from auditor.__main__ import UNEXPECTED_ERROR_PREFIX, main
@@ -23,6 +24,8 @@ from auditor.__main__ import UNEXPECTED_ERROR_PREFIX, main
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["tests.support.preloaded_imports", "tests.support.first_run"])
 ROOT = Path(__file__).parents[2]
+ENVIRONMENT = dict(os.environ)
+"""The environment before any test."""
 STREAMS = ("stdout", "stderr")
 
 
@@ -77,8 +80,12 @@ class RunningCommand:
 
 
 def start_fork_server() -> None:
-    """Start the server, unless it runs: in the project's folder, since it finds no module to preload elsewhere."""
-    with chdir(ROOT):
+    """Start the server, unless it runs.
+
+    It starts in the project's folder, since it finds no module to preload elsewhere, and without what a test has set in
+    the environment: the failpoint of a command would kill the server's own first audit.
+    """
+    with chdir(ROOT), mock.patch.dict(os.environ, ENVIRONMENT, clear=True):
         ensure_running()
 
 

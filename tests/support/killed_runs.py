@@ -11,7 +11,7 @@ import pytest
 from auditor import bootstrap, failpoints
 from auditor.config import AuditConfig
 from auditor.run import run_audit
-from tests.support.forked_commands import CONTEXT
+from tests.support.forked_commands import CONTEXT, start_fork_server
 from tests.support.patience import PATIENCE_S
 
 ALL_FAULTS = bool(os.environ.get("AUDITOR_ALL_FAULTS"))
@@ -27,6 +27,7 @@ def run_until(audit: AuditConfig, storage: str, point: str) -> tuple[int, int]:
     """
     count = CONTEXT.Value("i", 0)
     process: ForkServerProcess = CONTEXT.Process(target=_run, args=(audit, storage, point, dict(os.environ), count))
+    start_fork_server()
     process.start()
     process.join(PATIENCE_S)
     assert process.exitcode is not None, "the run hangs"
