@@ -137,6 +137,13 @@ def escape_invisible(text: str) -> str:
     return text if text.isprintable() else text.replace("\r\n", "\n").translate(_VISIBLE_TABLE)
 
 
+def escape_for_storage(text: str) -> str:
+    """Replace lone surrogates and NUL by visible escapes, so that any database accepts the text."""
+    if text.isascii() and "\0" not in text:
+        return text
+    return text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\x00")
+
+
 def truncate_text(text: str, max_length: int = MAX_SHOWN_LENGTH) -> str:
     """Truncate a text to `max_length` characters; the last one is an ellipsis then."""
     return text if len(text) <= max_length else f"{text[: max_length - 1]}…"

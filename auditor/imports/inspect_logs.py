@@ -27,11 +27,10 @@ from auditor.imports.recorded_answers import (
 from auditor.imports.task_answers import RecordedTask, TaskAnswerRow
 from auditor.input_files import read_json, require_file
 from auditor.models.finish_reasons import finish_reason_outcome
-from auditor.models.responses import escape_for_storage
 from auditor.packed_files import check_archive
 from auditor.tasks import canonical_answer, is_correct, parse_number
 from auditor.tasks.loader import MAX_ID_LENGTH
-from auditor.text_safety import escape_invisible
+from auditor.text_safety import escape_for_storage, escape_invisible
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog, EvalSample

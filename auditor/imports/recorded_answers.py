@@ -14,10 +14,10 @@ from auditor.errors import ImportFileError
 from auditor.imports.score_table import parse_row_score
 from auditor.input_files import read_json
 from auditor.models.reasoning import strip_thinking
-from auditor.models.responses import escape_for_storage
 from auditor.surveys.distributions import parse_enum_cell
 from auditor.surveys.row_reader import read_column_names, read_rows
 from auditor.surveys.table_formats import FORMATS_TEXT, find_suffix
+from auditor.text_safety import escape_for_storage
 
 TABLE_COLUMNS = ("model", "country", "topic", "sample", "text")
 LOG_SUFFIXES = (".eval", ".json")

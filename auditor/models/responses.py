@@ -24,7 +24,7 @@ from auditor.models.response_body import (
 )
 from auditor.models.structured_reading import is_complete_structure
 from auditor.redaction import redact
-from auditor.text_safety import map_strings
+from auditor.text_safety import escape_for_storage, map_strings
 
 T = TypeVar("T")
 ResponseBody = Mapping[str, Any] | None
@@ -258,13 +258,6 @@ def litellm_token_usage(response: Any) -> tuple[TokenUsage | None, int | None]:
     cached_tokens = next((count for count in counts if count is not None), None)
     is_plausible = isinstance(cached_tokens, int) and 0 <= cached_tokens < MAX_TOKEN_COUNT
     return TokenUsage(prompt_tokens, getattr(usage, "completion_tokens", None)), cached_tokens if is_plausible else None
-
-
-def escape_for_storage(text: str) -> str:
-    """Replace lone surrogates and NUL by visible escapes, so that any database accepts the text."""
-    if text.isascii() and "\0" not in text:
-        return text
-    return text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\x00")
 
 
 def sanitize(text: str) -> str:

@@ -27,7 +27,7 @@ from auditor.models.json_extraction import (
 from auditor.models.reasoning import strip_thinking
 from auditor.models.structured import UNREADABLE, explain_invalid, find_schema
 from auditor.models.structured_fields import find_fields, normalize_key, read_value
-from auditor.text_safety import map_strings
+from auditor.text_safety import escape_for_storage, map_strings
 
 S = TypeVar("S", bound=BaseModel)
 
@@ -231,7 +231,7 @@ def _read_object(structure: type[BaseModel], members: JsonObject) -> _Fit | _Mis
         if field is None:
             unknown.append((key, value))
             continue
-        read = read_value(field, value)
+        read = map_strings(read_value(field, value), escape_for_storage)
         has_conflict |= field.name in values and values[field.name] != read
         values[field.name] = read
     if not values:

@@ -25,7 +25,7 @@ from tests.e2e.test_run import CALLS, JAPAN, config_file, holding, patient, stor
 from tests.models.test_gateway import call
 from tests.support.audit_configs import config
 from tests.support.cli_runner import auditor, succeed
-from tests.support.fake_server import NEVER, FakeServer, answer, completion
+from tests.support.fake_server import NEVER, FakeServer, Reply, Request, answer, completion
 from tests.support.forked_commands import RunningCommand, start
 from tests.support.gateway_calls import model_section
 from tests.support.killed_runs import run_until
@@ -162,3 +162,19 @@ def test_unusual_characters_are_stored_and_escaped_in_reports(server: FakeServer
         assert "\x1b" not in page
         assert format_ == "json" or not re.search(r"(?<!\\)<script>alert", page)
         assert "49" not in page.split("People there", 1)[-1][:40]
+
+
+@pytest.mark.parametrize("kind", ["file", "server"])
+def test_characters_that_no_database_accepts_may_be_escaped_in_structured_answers(
+    server: FakeServer, kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    def script(question: Request) -> Reply:
+        text = answer(question).body["choices"][0]["message"]["content"]
+        return completion(re.sub("People there|The steps|The score", r"\g<0> \\u0000 \\ud83d", text))
+
+    server.script = script
+    storage = url(tmp_path / "audits.db") if kind == "file" else request.getfixturevalue("postgres").schema()
+    run_audit(config(server.url, survey=JAPAN), storage=storage)
+    traces = stored(storage)["traces"]
+    assert {trace.outcome for trace in traces} == {Outcome.OK}
+    assert all("People there \\x00 \\ud83d hold" in trace.text for trace in traces)

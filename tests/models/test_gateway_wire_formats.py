@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from auditor.domain import Answer, AnswerForm, Call, DeclaredCapabilities, LogprobMeasure, Message, Outcome, Purpose
-from auditor.models.responses import escape_for_storage
+from auditor.text_safety import escape_for_storage
 from tests.models.test_logprobs import BEGINNING, choice, echo, listed, measuring_call
 from tests.support.fake_server import FakeServer, Reply, Request, completion
 from tests.support.gateway_calls import ask as ask_gateway, model_section

@@ -206,6 +206,18 @@ def test_an_answer_is_complete_if_nothing_else_is_visible() -> None:
     assert not is_complete_structure("MoralJudgement", f'{{{J},"score":0.5')
 
 
+@pytest.mark.parametrize(
+    ("escape", "stored"), [("\\u0000", "\\x00"), ("\\ud83d", "\\ud83d"), ("\\ud83d\\ude00", "\U0001f600")]
+)
+def test_characters_that_no_database_accepts_are_visible_escapes(escape: str, stored: str) -> None:
+    text = f'{{"norms":"a {escape}","reasoning":["b {escape}"],"score":0.24}}'
+    read: Any = parse_structured_answer(MoralJudgement, text)
+    assert (read.norms, read.reasoning, read.score) == (f"a {stored}", f"b {stored}", 0.24)
+    assert (
+        getattr(parse_structured_answer(TaskAnswer, f'{{"reasoning":"a","answer":"{escape}"}}'), "answer", "") == stored
+    )
+
+
 def test_a_list_of_texts_is_one_reasoning() -> None:
     read: Any = parse_structured_answer(MoralJudgement, '{"norms":"a","reasoning":["one","two"],"score":0.24}')
     assert read.reasoning == "one\ntwo"
