@@ -10,20 +10,24 @@ from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics.intervals.correlation import spearman
 from auditor.metrics.intervals.special_functions import average_ranks
-from auditor.metrics.logic.consistency import as_preferences
+from auditor.metrics.logic.consistency import as_preferences, average_answered_orders, decisions
 from auditor.metrics.logic.pairs import PairsReplay, replay_pairs
 from auditor.metrics.logic.ranking import bradley_terry, comparisons_from_preferences
 
 Floats = NDArray[np.float64]
 
-PAIR_SHARES = (0.1, 0.25, 0.5)
-"""Shares of all pairs, drawn at random, that the Bradley–Terry model is also fitted to."""
-
-
 PAIRS_GREEDY, PAIRS_CALIBRATED = "PairS, greedy", "PairS, greedy, calibrated"
 """Names of the methods that Aligning with Logic reports."""
 ALL_PAIRS_ONE_ORDER, ALL_PAIRS = "all pairs, one order, Bradley–Terry", "all pairs, both orders, Bradley–Terry"
 """Names of the rankings from all pairs; the other rankings are compared with the second."""
+PAIR_SHARES = {f"{100 * share:.0f}% of pairs, Bradley–Terry": share for share in (0.1, 0.25, 0.5)} | {
+    ALL_PAIRS_ONE_ORDER: 1.0
+}
+"""Shares of all pairs, drawn at random, that the Bradley–Terry model is fitted to, by the name of the method.
+
+One order of each pair is drawn, too: in that of the items, which often are listed by merit, a judge that always names
+the item shown first would rank them as people do.
+"""
 
 
 class RankingMethodStats(NamedTuple):
@@ -80,7 +84,7 @@ def compare_ranking_methods(
     return [
         *_replay_merge_sorts(values, initial_orders, beam, reference),
         *_rank_shares_of_pairs(values, n_draws, rng, reference),
-        *_rank_all_pairs(values, reference),
+        _summarize_runs(ALL_PAIRS, [_rank_by_strength(values, n * (n - 1))], reference),
     ]
 
 
@@ -90,39 +94,34 @@ class _Reference(NamedTuple):
     full_ranking: Floats
     human_scores: Floats
 
+    @classmethod
+    def without(cls, n_items: int) -> _Reference:
+        """Nothing to compare with: a merge sort without any decision returns an order that was drawn at random."""
+        return cls(np.full(n_items, np.nan), np.full(n_items, np.nan))
+
 
 def _replay_merge_sorts(
     values: Floats, initial_orders: NDArray[np.intp], beam: int, reference: _Reference
 ) -> Iterator[RankingMethodStats]:
     """Yield the results of PairS, greedy, calibrated and with a beam."""
+    both_orders = average_answered_orders(values)
     replays = {
-        PAIRS_GREEDY: replay_pairs(values, initial_orders),
-        PAIRS_CALIBRATED: replay_pairs(values, initial_orders, calibrated=True),
-        f"PairS, beam of {beam}": replay_pairs(values, initial_orders, beam=beam),
+        PAIRS_GREEDY: (values, replay_pairs(values, initial_orders)),
+        PAIRS_CALIBRATED: (both_orders, replay_pairs(values, initial_orders, calibrated=True)),
+        f"PairS, beam of {beam}": (values, replay_pairs(values, initial_orders, beam=beam)),
     }
-    for name, replay in replays.items():
-        yield _summarize_replay(name, replay, reference)
+    for name, (answers, replay) in replays.items():
+        is_decided = bool((np.abs(decisions(answers)) == 1).any())
+        yield _summarize_replay(name, replay, reference if is_decided else _Reference.without(len(values)))
 
 
 def _rank_shares_of_pairs(
     values: Floats, n_draws: int, rng: np.random.Generator, reference: _Reference
 ) -> Iterator[RankingMethodStats]:
     """Yield the results of the Bradley–Terry model fitted to random shares of the pairs."""
-    for share in PAIR_SHARES:
+    for method, share in PAIR_SHARES.items():
         runs = [_rank_random_pairs(values, share, rng) for _ in range(n_draws)]
-        yield _summarize_runs(f"{100 * share:.0f}% of pairs, Bradley–Terry", runs, reference)
-
-
-def _rank_all_pairs(values: Floats, reference: _Reference) -> Iterator[RankingMethodStats]:
-    """Yield the results of the Bradley–Terry model fitted to all pairs, in one order and in both."""
-    n = len(values)
-    one_order = np.where(np.triu(np.ones((n, n), dtype=bool)), values, np.nan)
-    for name, preferences, n_calls in (
-        (ALL_PAIRS_ONE_ORDER, one_order, n * (n - 1) // 2),
-        (ALL_PAIRS, values, n * (n - 1)),
-    ):
-        run = _rank_by_strength(preferences, n_calls)
-        yield _summarize_runs(name, [run], reference)
+        yield _summarize_runs(method, runs, reference)
 
 
 def bradley_terry_strengths(preferences: Floats) -> Floats:

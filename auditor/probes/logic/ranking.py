@@ -16,6 +16,7 @@ from auditor.domain import Survey, derive_seed
 from auditor.errors import UsageError
 from auditor.metrics.intervals.correlation import spearman
 from auditor.metrics.intervals.estimate import Estimate
+from auditor.metrics.logic.consistency import average_answered_orders, decisions
 from auditor.metrics.logic.pairs import PairQuestion, PairsRanking, rank_with_pairs
 from auditor.probes.logic import comparison_rows
 from auditor.probes.logic.comparisons import ItemSet
@@ -171,19 +172,24 @@ async def _rank_item_set(
         calibrated=options.calibrated,
         budget=options.budget,
     )
+    preferences = np.full((n_items, n_items), np.nan)
     try:
         questions = next(algorithm)
         while True:
-            questions = algorithm.send(await _ask_comparisons(context, probe, judge, item_set, questions))
+            answers = await _ask_comparisons(context, probe, judge, item_set, questions)
+            for (first, second), answer in zip(questions, answers, strict=True):
+                preferences[first, second] = answer
+            questions = algorithm.send(answers)
     except StopIteration as stop:
         ranking: PairsRanking = stop.value
+    compared = average_answered_orders(preferences) if options.calibrated else preferences
     scores = np.empty(n_items)
     scores[list(ranking.order)] = np.arange(n_items, 0, -1)
     human_scores = np.array([np.nan if item.human is None else item.human for item in item_set.items])
     correlation = (
         spearman(scores, human_scores)
-        if ranking.asked > ranking.failed
-        else Estimate(None, 0, reason="the judge answered no question, so the order is that of a random draw")
+        if (np.abs(decisions(compared)) == 1).any()
+        else Estimate(None, 0, reason="the judge decided no pair, so the order is that of a random draw")
     )
     return JudgeRanking(judge.name, item_set, ranking, correlation)
 

@@ -45,11 +45,20 @@ def test_missing_answers_are_counted_and_nothing_is_made_of_nothing() -> None:
     wins, truth = answers(8, 10.0)
     wins[2, :] = np.nan
     assert compare_ranking_methods(wins, truth)[0].failed > 0
-    for point in compare_ranking_methods(np.full((5, 5), 0.5)):
-        assert math.isnan(point.rho_all)
-        assert math.isnan(point.rho_people)
+    for undecided in (0.5, np.nan):
+        for point in compare_ranking_methods(np.full((5, 5), undecided), np.arange(5.0)):
+            assert math.isnan(point.rho_all)
+            assert math.isnan(point.rho_people)
     with pytest.raises(ValueError, match="shape"):
         compare_ranking_methods(wins, truth[:3])
+
+
+def test_a_judge_that_names_a_position_is_right_by_no_method() -> None:
+    # Items are often listed by their merit: naming the item shown first must not rank them as people do.
+    for point in compare_ranking_methods(np.ones((12, 12)), np.arange(12.0)):
+        assert math.isnan(point.rho_people) or abs(point.rho_people) < 0.4
+    points = {point.method: point for point in compare_ranking_methods(np.ones((12, 12)), np.arange(12.0))}
+    assert math.isnan(points["PairS, greedy, calibrated"].rho_people)  # both orders together decide nothing
 
 
 def test_means_over_starting_orders_are_those_of_single_rankings() -> None:

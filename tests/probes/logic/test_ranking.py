@@ -85,15 +85,23 @@ def test_a_budget_holds(server: FakeServer, storage: str) -> None:
     assert one.human_correlation.value is not None
 
 
-def test_an_order_for_which_no_question_was_answered_says_nothing_of_the_judge(
-    server: FakeServer, storage: str
+@pytest.mark.parametrize(
+    ("reply", "options"),
+    [
+        (completion("A"), RankingOptions(budget=0)),
+        (completion("", finish="content_filter"), RankingOptions()),
+        (completion('{"answer": "TIE"}'), RankingOptions()),
+        (completion('{"answer": "A"}'), RankingOptions(calibrated=True)),
+    ],
+    ids=["unasked", "refused", "tied", "names the first"],
+)
+def test_an_order_for_which_no_pair_was_decided_says_nothing_of_the_judge(
+    server: FakeServer, storage: str, reply: Reply, options: RankingOptions
 ) -> None:
-    [unasked] = rank_items(config_of_comparisons(server.url), RankingOptions(budget=0), storage=storage)
-    server.script = lambda request: completion("", finish="content_filter")
-    [failed] = rank_items(config_of_comparisons(server.url), RankingOptions(), storage=storage)
-    for ranking in (unasked, failed):
-        assert ranking.human_correlation.value is None
-        assert "answered no question" in (ranking.human_correlation.reason or "")
+    server.script = lambda request: reply
+    [ranked] = rank_items(config_of_comparisons(server.url), options, storage=storage)
+    assert ranked.human_correlation.value is None
+    assert "decided no pair" in (ranked.human_correlation.reason or "")
 
 
 def test_the_audits_money_is_one_and_what_ranking_costs_is_its_own(server: FakeServer, storage: str) -> None:
