@@ -328,9 +328,9 @@ class KeysWindow(TextWindow):
 
 
 def _format_key_row(keys: str, action: Action, width: int) -> Content:
-    """Return a line of the key list: keys, help, and the id of the action on the right if it fits `width`."""
+    """Return the keys, the help and, on the right, the id of an action; on a line of its own if `width` has no room."""
     padding_width = width - KEY_COLUMN_WIDTH - len(action.help) - len(action.id)
-    id_column = " " * padding_width + action.id if padding_width > 1 else ""
+    id_column = " " * padding_width + action.id if padding_width > 1 else f"\n{action.id:>{width}}"
     return Content.assemble(
         (f"{keys:>{KEY_COLUMN_WIDTH - 2}}  ", "bold $text-primary"),
         (action.help, Style.from_meta({"@click": f"screen.dismiss('{action.id}')"})),

@@ -250,6 +250,12 @@ def describe_missing(missing: Mapping[LabelUnit, str]) -> str:
     return f"{pluralize(len(missing), 'text')} of the sample cannot be shown, and stay unlabelled. {reasons}"
 
 
+def describe_unsaved_drafts(n_units: int) -> str:
+    """Say that aspects or notes of units are not saved, and when they would be."""
+    units = pluralize(n_units, "text")
+    return f"Not saved: the aspects or the note of {units} without a label. They are saved with a label."
+
+
 def describe_own_agreement(agreement: PairAgreement, rater: str) -> str:
     """Describe a rater's agreement with another one, with its interval for these units if there is no other."""
     share = agreement.raw_agreement

@@ -23,10 +23,11 @@ from auditor.tui.formatting import (
     describe_missing,
     describe_open_next_unit,
     describe_own_agreement,
+    describe_unsaved_drafts,
     to_content,
     to_single_line,
 )
-from auditor.tui.key_bindings import bindings_for
+from auditor.tui.key_bindings import Action, bindings_for
 from auditor.tui.rater_app import RaterApp
 from auditor.tui.rating_screen import SavingScreen
 from auditor.tui.settings import ReviewSettings
@@ -50,6 +51,7 @@ class LabelScreen(SavingScreen[OpenUnit]):
         self.progress: ReviewProgress | None = None
         self.agreement_text = ""
         self._n_reported_missing = 0
+        self._reported_drafts: dict[LabelUnit, LabelDraft] = {}
 
     def compose_body(self) -> ComposeResult:
         with Container(id="label"):
@@ -69,6 +71,12 @@ class LabelScreen(SavingScreen[OpenUnit]):
             opened = self.queue.load(self.queue.session.sample[-1].unit)
         self.show_opened_item(opened)
         self.after_save()
+
+    def offers(self, action: Action) -> bool:
+        session = self.queue.session
+        numbers = {f"label.choose.{number}" for number in range(1, 1 + len(session.kind.choices))}
+        aspects = {f"label.aspect.{name}" for name in session.aspect_questions}
+        return not action.id.startswith(("label.choose.", "label.aspect.")) or action.id in numbers | aspects
 
     # --- showing
 
@@ -226,6 +234,20 @@ class LabelScreen(SavingScreen[OpenUnit]):
             on_failed = None if note is None else lambda text: self._ask_note(item, note, text)
             self.save_item(lambda: self.queue.save_draft(item, draft), lambda saved: saved, on_failed=on_failed)
 
+    def show_unsaved_draft(self) -> bool:
+        """Show a unit whose aspects or note are not saved, and say so; False without one, or if it was shown before."""
+        drafts = self.queue.list_unsaved_drafts()
+        if self.n_pending_saves and self.open_key is not None:
+            drafts.pop(self.open_key, None)
+        if not drafts or drafts == self._reported_drafts:
+            return False
+        self._reported_drafts = drafts
+        if self.open_key not in drafts:
+            self._open(self.queue.load(next(iter(drafts))), "")
+        message = f"{describe_unsaved_drafts(len(drafts))} To quit without them, quit again."
+        self.notify(message, severity="warning", timeout=20, markup=False)
+        return True
+
     def action_undo(self) -> None:
         """Undo the rater's last label, and show its unit."""
 
@@ -307,3 +329,9 @@ class LabelApp(RaterApp):
     def open_first_screen(self) -> None:
         """Show the first unit that is left."""
         self.push_screen(LabelScreen(LabelQueue(self.session)))
+
+    async def action_quit(self) -> None:
+        """Quit; if aspects or a note are not saved, show their unit first, and quit when asked again."""
+        screens = [screen for screen in self.screen_stack if isinstance(screen, LabelScreen)]
+        if not any(screen.show_unsaved_draft() for screen in screens):
+            await super().action_quit()

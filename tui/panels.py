@@ -113,7 +113,7 @@ class SidePanel(VerticalScroll):
         keys = Decision(side_name).spec.keys
         author = "" if side.author is None else f" · {side.author}"
         self.border_title = Content(
-            to_single_line(f"{keys} {side_name}{author} · {format_answer(side.score, side.answer)}")
+            to_single_line(f"{keys} {side_name} · {format_answer(side.score, side.answer)}{author}")
         )
         scores = tuple(sample.score for sample in side.samples if sample.score is not None)
         scale = self.query_one(ScoreScale)

@@ -14,7 +14,7 @@ from auditor.review.labelling import LabelQueue, open_labelling_session
 from auditor.review.session import CompletionNotifier, OnDecided, ReviewSession
 from auditor.storage import audits
 from auditor.storage.database import open_database
-from auditor.tui.formatting import to_single_line
+from auditor.tui.formatting import describe_unsaved_drafts, to_single_line
 from auditor.tui.key_bindings import command_help
 from auditor.tui.plain_text import Commands, make_line_writer, run_commands
 from auditor.tui.plain_text_labelling import LABEL_COMMANDS, PlainTextLabelling
@@ -142,3 +142,5 @@ def run_plain_text_labelling(
         labelling.show_progress("")
         labelling.show_next("")
         run_commands(labelling, stdin or sys.stdin, LABEL_COMMANDS)
+        if drafts := queue.list_unsaved_drafts():
+            write_line(describe_unsaved_drafts(len(drafts)))

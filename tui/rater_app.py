@@ -23,7 +23,7 @@ from auditor.storage.database import Database
 from auditor.tui import key_bindings
 from auditor.tui.dialogs import KeysWindow
 from auditor.tui.formatting import describe_open_next, to_single_line
-from auditor.tui.key_bindings import Action, ScreenName
+from auditor.tui.key_bindings import Action
 from auditor.tui.screen import ReviewScreen
 from auditor.tui.settings import DARK, LIGHT, THEMES, ReviewSettings, load_review_settings
 
@@ -185,13 +185,14 @@ class RaterApp(App[None]):
 
     def action_help(self) -> None:
         """Show the keys of the current screen and those of every screen."""
-        screen_name = self._screen_name
-        if screen_name is not None:
+        screen = self.screen
+        if isinstance(screen, ReviewScreen):
+            screen_actions = filter(screen.offers, key_bindings.actions_for(screen.screen_name))
             groups = [
-                (screen_name, self._labelled_actions(screen_name)),
-                ("everywhere", self._labelled_actions("everywhere")),
+                (screen.screen_name, self._labelled_actions(screen_actions)),
+                ("everywhere", self._labelled_actions(key_bindings.actions_for("everywhere"))),
             ]
-            window = KeysWindow(f"Keys · {screen_name}", groups, self.size.width)
+            window = KeysWindow(f"Keys · {screen.screen_name}", groups, self.size.width)
             self.push_screen(window, self._run_clicked_action)
 
     def _run_clicked_action(self, action_id: str | None) -> None:
@@ -200,19 +201,19 @@ class RaterApp(App[None]):
             if action.id == action_id:
                 self._command_callback(action, self.screen if isinstance(self.screen, ReviewScreen) else None)()
 
-    @property
-    def _screen_name(self) -> ScreenName | None:
-        return self.screen.screen_name if isinstance(self.screen, ReviewScreen) else None
-
-    def _labelled_actions(self, screen: ScreenName) -> list[tuple[str, Action]]:
-        """Actions of a screen, each with the names of its configured keys."""
-        return [(" ".join(self.settings.key_names(action.id)), action) for action in key_bindings.actions_for(screen)]
+    def _labelled_actions(self, actions: Iterable[Action]) -> list[tuple[str, Action]]:
+        """Actions, each with the names of its configured keys."""
+        return [(" ".join(self.settings.key_names(action.id)), action) for action in actions]
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Commands of the palette: the actions of the screen and of the app, then Textual's own commands."""
         review_screen = screen if isinstance(screen, ReviewScreen) else None
         for action in (
-            *(key_bindings.actions_for(review_screen.screen_name) if review_screen else ()),
+            *(
+                filter(review_screen.offers, key_bindings.actions_for(review_screen.screen_name))
+                if review_screen
+                else ()
+            ),
             *key_bindings.actions_for("everywhere"),
         ):
             yield SystemCommand(action.label.capitalize(), action.help, self._command_callback(action, review_screen))

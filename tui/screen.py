@@ -116,6 +116,10 @@ class ReviewScreen(Screen[None]):
     def on_resize(self) -> None:
         self.call_after_refresh(self.refresh_title_bar)
 
+    def offers(self, action: Action) -> bool:
+        """Whether an action of the screen does something in this audit; others are in no list of keys."""
+        return True
+
     # --- moving
 
     @property

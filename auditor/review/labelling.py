@@ -426,6 +426,10 @@ class LabelQueue:
             return changed
         return self._save(changed, opened.label.value, opened.label.duration_s)
 
+    def list_unsaved_drafts(self) -> dict[LabelUnit, LabelDraft]:
+        """The aspects and notes that are not stored, since their units have no label, by unit."""
+        return {unit: draft for unit, draft in list(self._drafts.items()) if draft != LabelDraft()}
+
     def _save(self, opened: OpenUnit, value: str, duration_s: float | None) -> OpenUnit:
         self.session.save(
             opened.unit,

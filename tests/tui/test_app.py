@@ -77,6 +77,7 @@ async def test_help_scrolls_in_a_small_terminal(run: Run) -> None:
         visible_text += driver.text
         for action in (*key_bindings.actions_for("queue"), *key_bindings.actions_for("everywhere")):
             assert action.help in visible_text, action.id
+            assert action.id in visible_text
         await driver.press("k", "escape")
         assert isinstance(driver.app.screen, QueueScreen)
 

@@ -113,6 +113,8 @@ async def test_notes_flags_views_and_skips_are_stored(run: Run) -> None:
         await driver.press("v", "v")
         assert "alder" in driver.text
         assert [entry.rating.act for entry in driver.log[3:]] == [RatingAction.REVEAL]
+        for side in ("1 left", "2 right"):
+            assert re.search(rf"{side} · [−+][.0-9]+ · ", driver.text), "a long name of an author hides no score"
         await driver.press("s")
         assert driver.log[-1].rating.decision is Decision.SKIP
         assert driver.conflict.conflict_key != first

@@ -332,6 +332,14 @@ def stored(db: Database) -> list[Label]:
     return labels.load_labels(db, 1, LabelKind.TRACE)
 
 
+def test_a_note_that_no_label_has_saved_is_named_at_the_end(label: Review, db: Database) -> None:
+    transcript = label("note odd one", "skip", "aspect culture yes", "aspect culture none", "quit")
+    assert transcript.endswith(
+        "Not saved: the aspects or the note of 1 text without a label. They are saved with a label.\n"
+    )
+    assert stored(db) == []
+
+
 def test_a_few_labels(label: Review, db: Database) -> None:
     transcript = label("1", "aspect culture yes", "note odd one", "2", "undo", "3", "todo", "quit")
     assert transcript.startswith("You label as ada. 'help' lists the commands.\n30 of 30 left")
@@ -342,6 +350,7 @@ def test_a_few_labels(label: Review, db: Database) -> None:
     assert "culture (are the norms plausible and no stereotype): yes. It will be saved with your label." in transcript
     assert "Saved: invalid (culture yes)." in transcript
     assert "Undone.\nText 2 of 30." in transcript
+    assert "Not saved" not in transcript
     first, second = stored(db)
     assert [(entry.value, entry.note, dict(entry.aspects)) for entry in (first, second)] == [
         ("VALID", "", {}), (UNSURE, "odd one", {"cultural_accuracy": True}),
