@@ -262,10 +262,10 @@ def export_paper(
 ) -> None:
     """Write tables for a paper, as CSV and LaTeX.
 
-    The CSV files have full precision; one LaTeX file has all tables: alignment, direct-and-logprob (r by each method
-    and their difference), tiers, cut-off-tiers, over-models (means and ranges, such as of the difference in r),
-    self-consistency, peer-agreement, judge-agreement, correlations, conflicts, regions, regional-gap (of the error
-    and of r), topics, countries (with r), and coverage.
+    The CSV files have full precision; one LaTeX file has all tables: accuracy (of a task), alignment,
+    direct-and-logprob (r by each method and their difference), tiers, cut-off-tiers, over-models (means and ranges,
+    such as of the difference in r), self-consistency, peer-agreement, judge-agreement, correlations, conflicts,
+    regions, regional-gap (of the error and of r), topics, countries (with r), and coverage.
 
     Example: auditor export paper moral-alignment -o tables
     """

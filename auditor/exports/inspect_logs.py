@@ -10,19 +10,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from auditor.atomic_files import make_folder, open_replacements
-from auditor.domain import Cell, Method, Outcome, Ruling, Task, canonical_hash
+from auditor.domain import AnswerKind, Cell, Method, Outcome, Ruling, Task, canonical_hash
 from auditor.errors import UsageError
+from auditor.exports.model_figures import select_figures
 from auditor.exports.traces import TraceRecord, join_trace_records
 from auditor.extras import load_extra
 from auditor.lazy_imports import import_when_used
 from auditor.metrics.intervals.estimate import Estimate, proportion
 from auditor.models.finish_reasons import FinishCategory, classify_finish_reason
-from auditor.reports.data.agreement.alignment import AlignmentRow, compute_alignment
+from auditor.reports.data.agreement.alignment import compute_alignment
 from auditor.reports.data.report_source import ReportSource, load_source
+from auditor.reports.data.task import build_task_report
 from auditor.storage import audits, results
 from auditor.storage.database import Database
 from auditor.storage.schema import SCHEMA_VERSION
-from auditor.tasks import is_correct
+from auditor.tasks import describe_answer_format, is_correct
 from auditor.text_safety import slugify
 
 if TYPE_CHECKING:
@@ -45,6 +47,8 @@ SCORE_NAME = "score"
 """Name of auditor's own score of a trace; a judge's verdict is named `judge:NAME`."""
 METADATA_KEY = "auditor"
 """Key of the log's metadata that identifies logs written by auditor."""
+TASK_KEY = "task"
+"""Key of that metadata with the format of answers, by the keys of a configuration's `task`."""
 STOP_REASONS = {
     FinishCategory.COMPLETE: "stop",
     FinishCategory.TOOL_CALL: "tool_calls",
@@ -170,8 +174,10 @@ def _build_scores(record: TraceRecord, task: Task | None) -> dict[str, Score]:
         )
     if task is not None and trace.answer is not None:
         is_right = is_correct(task, task.item_for(trace.cell), trace.answer)
-        grade = trace.answer if is_right is None else CORRECT if is_right else INCORRECT
-        scores[SCORE_NAME] = scorer.Score(value=grade, answer=trace.answer, explanation=trace.text)
+        value: str | float = CORRECT if is_right else INCORRECT
+        if is_right is None:
+            value = float(trace.answer) if task.kind is AnswerKind.SCORE else trace.answer
+        scores[SCORE_NAME] = scorer.Score(value=value, answer=trace.answer, explanation=trace.text)
     for verdict in record.verdicts:
         if verdict.ruling is None:
             continue
@@ -244,6 +250,7 @@ def sum_usage(usages: Iterable[ModelUsage | None]) -> ModelUsage | None:
 
 
 INTERVAL_NOTE = "95%, over other countries and topics; of the cells alone where there are too few of either"
+TASK_INTERVAL_NOTE = "95%, over other items"
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +277,7 @@ def export_inspect(db: Database, name: str, folder: Path) -> list[WrittenLog]:
     """
     load_extra("inspect_ai.log", "inspect")
     source = load_source(db, name)
-    alignment_by_model = {row.model: row for row in compute_alignment(source) if row.method == Method.DIRECT.value}
+    figures_by_model = _compute_figures(source)
     make_folder(folder)
     logs, used_names = [], set[str]()
     with open_replacements(folder) as temporary_folder:
@@ -281,11 +288,10 @@ def export_inspect(db: Database, name: str, folder: Path) -> list[WrittenLog]:
             records = join_trace_records(db, traces, verdicts, source.conflicts, source.survey.scores)
             if not records:
                 continue
-            log = _build_log(source, model, records, alignment_by_model.get(model))
+            log = _build_log(source, model, records, figures_by_model.get(model, {}))
             file_name = f"{_unique_name(f'{slugify(name)}_{slugify(model)}', used_names)}.eval"
             inspect_ai_log.write_eval_log(log, temporary_folder / file_name)
-            scored = sum(record.trace.score is not None for record in records)
-            logs.append(WrittenLog(folder / file_name, model, len(records), scored))
+            logs.append(WrittenLog(folder / file_name, model, len(records), sum(map(_has_score, records))))
     if not logs:
         raise UsageError(
             f"audit '{name}' has no traces.", "Inspect logs consist of answers: name an audit that has answers."
@@ -306,7 +312,7 @@ def _unique_name(name: str, used_names: set[str]) -> str:
 
 
 def _build_log(
-    source: ReportSource, model: str, records: Sequence[TraceRecord], alignment_row: AlignmentRow | None
+    source: ReportSource, model: str, records: Sequence[TraceRecord], figures: Mapping[str, float | None]
 ) -> EvalLog:
     """Build a model's Inspect log: one sample per trace, the report's figures, and the tokens used.
 
@@ -323,7 +329,7 @@ def _build_log(
         results=inspect_ai_log.EvalResults(
             total_samples=len(samples),
             completed_samples=n_completed,
-            scores=[*_build_eval_scores(records, alignment_row)],
+            scores=[*_build_eval_scores(records, figures)],
         ),
         stats=inspect_ai_log.EvalStats(
             started_at=audit.created_at,
@@ -382,6 +388,7 @@ def _audit_metadata(source: ReportSource, model: str) -> dict[str, Any]:
     """Build the entry of the log's metadata that says which audit, model and survey the log is about."""
     audit, survey = source.audit, source.survey
     return {
+        **({TASK_KEY: describe_answer_format(survey.task)} if survey.task else {}),
         "version": metadata.version("auditor"),
         "schema_version": SCHEMA_VERSION,
         "audit": audit.name,
@@ -395,19 +402,26 @@ def _audit_metadata(source: ReportSource, model: str) -> dict[str, Any]:
     }
 
 
-def _build_eval_scores(records: Sequence[TraceRecord], alignment_row: AlignmentRow | None) -> Iterable[EvalScore]:
+def _has_score(record: TraceRecord) -> bool:
+    """Whether the sample of a trace has auditor's own score."""
+    return record.trace.score is not None or record.trace.answer is not None
+
+
+def _build_eval_scores(
+    records: Sequence[TraceRecord], report_figures: Mapping[str, float | None]
+) -> Iterable[EvalScore]:
     """Yield the report's figures with their 95% CIs, then each judge's share of VALID; unmeasured ones are left out."""
     outcome_counts = {outcome.value: sum(record.trace.outcome is outcome for record in records) for outcome in Outcome}
-    n_scored = sum(record.trace.score is not None or record.trace.answer is not None for record in records)
+    n_scored = sum(map(_has_score, records))
     yield inspect_ai_log.EvalScore(
         name=SCORE_NAME,
         scorer=SCORE_NAME,
         scored_samples=n_scored,
         unscored_samples=len(records) - n_scored,
-        metrics=_build_eval_metrics(_agreement_figures(alignment_row)),
+        metrics=_build_eval_metrics(report_figures),
         metadata={
             "outcomes": {name: n for name, n in outcome_counts.items() if n},
-            "interval": INTERVAL_NOTE,
+            "interval": TASK_INTERVAL_NOTE if "accuracy" in report_figures else INTERVAL_NOTE,
         },
     )
     rulings: defaultdict[str, list[Ruling | None]] = defaultdict(list)
@@ -426,16 +440,24 @@ def _build_eval_scores(records: Sequence[TraceRecord], alignment_row: AlignmentR
         )
 
 
-def _agreement_figures(row: AlignmentRow | None) -> dict[str, float | None]:
-    """Return a model's figures of agreement with people, by name, with the ends of their 95% CIs; empty without a row.
+def _compute_figures(source: ReportSource) -> dict[str, dict[str, float | None]]:
+    """Each model's figures of agreement with people, or accuracy on a task, by name, with the ends of their 95% CIs.
 
-    Intervals are over countries and topics.
+    Intervals are over countries and topics, or over items.
     """
-    if row is None:
-        return {}
-    figures: dict[str, float | None] = {"cells": row.n}
-    for name in ("pearson_r", "spearman_rho", "mae", "rmse", "bias", "concordance"):
-        estimate: Estimate = getattr(row, name)
+    if task := build_task_report(source):
+        return {row.model: _flatten_estimates("answers", row.accuracy.n, select_figures(row)) for row in task.models}
+    return {
+        row.model: _flatten_estimates("cells", row.n, select_figures(row))
+        for row in compute_alignment(source)
+        if row.method == Method.DIRECT
+    }
+
+
+def _flatten_estimates(counted: str, n: int, estimates: Mapping[str, Estimate]) -> dict[str, float | None]:
+    """A count, and the value and the ends of the interval of each estimate, by name."""
+    figures: dict[str, float | None] = {counted: n}
+    for name, estimate in estimates.items():
         figures |= {name: estimate.value, f"{name}_ci_low": estimate.ci_low, f"{name}_ci_high": estimate.ci_high}
     return figures
 

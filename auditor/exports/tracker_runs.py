@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -16,12 +15,12 @@ from auditor import bootstrap
 from auditor.atomic_files import make_folder, report_write_errors, write_files
 from auditor.domain import Method, Purpose
 from auditor.errors import StorageError, UsageError
+from auditor.exports.model_figures import select_figures
 from auditor.exports.tables import export_paper
 from auditor.extras import load_extra
 from auditor.lazy_imports import import_when_used
 from auditor.metrics.intervals.estimate import Estimate
 from auditor.redaction import redact, register_secrets
-from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.output import REPORT_FORMATS, render_report
 from auditor.storage.database import parse_sqlite_path
@@ -39,8 +38,6 @@ else:
 
 Params = dict[str, str]
 Metrics = dict[str, float]
-TRACKED_FIGURES = ("pearson_r", "spearman_rho", "mae", "rmse", "bias", "concordance")
-"""Figures of agreement with people that are metrics: fields of `AlignmentRow`."""
 REPORT_FILES = {f"report{suffix}": name for suffix, name in REPORT_FORMATS.items() if name != "text"}
 
 
@@ -97,7 +94,9 @@ def _shared_params(report: Report) -> Params:
         "auditor": audit.auditor,
         "stage": audit.stage,
         "survey": audit.survey.survey.title,
-        "cells": audit.survey.asked,
+        "cells": None if report.task else audit.survey.asked,
+        "task": report.task.task.source if report.task else None,
+        "items": len(report.task.items) if report.task else None,
         "samples": audit.samples,
         "seed": audit.seed,
         "config_hash": audit.config_hash,
@@ -128,8 +127,11 @@ def _model_metrics(report: Report, model_name: str) -> Metrics:
     metrics: Metrics = {}
     for row in (report_row for report_row in report.alignment if report_row.model == model_name):
         prefix = "" if row.method == Method.DIRECT else f"{row.method}."
-        for figure, estimate in _agreement_estimates(row):
+        for figure, estimate in select_figures(row).items():
             metrics |= _estimate_metrics(f"{prefix}{figure}", estimate)
+    for task_row in (row for row in (report.task.models if report.task else ()) if row.model == model_name):
+        for figure, estimate in select_figures(task_row).items():
+            metrics |= _estimate_metrics(figure, estimate)
     for gap in (
         region_gap
         for region_gap in report.regions.gaps
@@ -153,12 +155,6 @@ def _model_metrics(report: Report, model_name: str) -> Metrics:
         prefix = "" if coverage.method in (None, Method.DIRECT) else f"{coverage.method}."
         metrics |= {f"{prefix}answers_planned": coverage.planned, f"{prefix}answers_usable": coverage.ok}
     return metrics | _cost_metrics(report, model_name)
-
-
-def _agreement_estimates(row: AlignmentRow) -> Iterable[tuple[str, Estimate]]:
-    """Yield the tracked figures with their 95% CIs over countries and topics."""
-    for name in TRACKED_FIGURES:
-        yield name, getattr(row, name)
 
 
 def _estimate_metrics(name: str, estimate: Estimate) -> Metrics:

@@ -11,9 +11,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import pydantic
+
+from auditor.config import TaskSection
 from auditor.domain import AnswerKind, Outcome, Task, TaskItem, canonical_hash
 from auditor.errors import AuditorError, ImportFileError, format_count, pluralize
-from auditor.exports.inspect_logs import CELL_SEPARATOR, METADATA_KEY, SCORE_NAME
+from auditor.exports.inspect_logs import CELL_SEPARATOR, METADATA_KEY, SCORE_NAME, TASK_KEY
 from auditor.extras import load_extra
 from auditor.imports.recorded_answers import (
     LogKeys,
@@ -199,7 +202,7 @@ def _parse_answer(location: str, log: EvalLog, sample: EvalSample, keys: LogKeys
     Raises:
         ImportFileError: country or topic is missing, or the score is not in [-1, 1].
     """
-    auditor_metadata: dict[str, Any] = (log.eval.metadata or {}).get(METADATA_KEY) or {}
+    auditor_metadata = _find_auditor_metadata(log)
     country, topic = _parse_cell(location, sample, keys)
     score_name = keys.score or (SCORE_NAME if auditor_metadata else None)
     recorded_score = (sample.scores or {}).get(score_name) if score_name else None
@@ -328,10 +331,12 @@ def read_inspect_task(path: Path, score_name: str | None = None) -> RecordedTask
 
 def _build_task(source: str, samples: Sequence[tuple[str, EvalLog, EvalSample]]) -> Task:
     """The task of the samples; raises ImportFileError if two samples of one id have different questions."""
-    has_choices = all(sample.choices for _, _, sample in samples)
-    known_targets = [target for _, _, sample in samples if (target := _find_target(sample))]
-    has_numbers = not has_choices and bool(known_targets) and all(map(_is_number, known_targets))
-    task = Task(source, AnswerKind.CHOICE if has_choices else AnswerKind.EXACT, "", numbers=has_numbers)
+    answer_format = _find_answer_format(samples)
+    task = Task(
+        source, AnswerKind(answer_format.answer), "", answer_format.range, bool(answer_format.numbers),
+        answer_format.tolerance,
+    )  # fmt: skip
+    has_choices = task.kind is AnswerKind.CHOICE
     items: dict[str, TaskItem] = {}
     for location, _, sample in samples:
         name = str(sample.id)
@@ -349,6 +354,31 @@ def _build_task(source: str, samples: Sequence[tuple[str, EvalLog, EvalSample]])
             )
     digest = canonical_hash([[item.id, item.question, item.options, item.truth] for item in items.values()])
     return replace(task, digest=digest, items=items)
+
+
+def _find_answer_format(samples: Sequence[tuple[str, EvalLog, EvalSample]]) -> TaskSection:
+    """The kind of answers: as auditor recorded it in its own logs, else by the choices and targets of the samples.
+
+    Raises:
+        ImportFileError: a log of auditor has an invalid format.
+    """
+    recorded = [_find_auditor_metadata(log).get(TASK_KEY) for _, log, _ in samples]
+    if recorded[0] and all(answer_format == recorded[0] for answer_format in recorded):
+        try:
+            return TaskSection.model_validate({"source": "", **recorded[0]})
+        except (pydantic.ValidationError, TypeError):
+            raise ImportFileError(
+                f"{samples[0][0]}: the log has no valid format of answers.", "Export the audit again."
+            ) from None
+    if all(sample.choices for _, _, sample in samples):
+        return TaskSection(source="", answer="choice")
+    known_targets = [target for _, _, sample in samples if (target := _find_target(sample))]
+    return TaskSection(source="", answer="exact", numbers=bool(known_targets) and all(map(_is_number, known_targets)))
+
+
+def _find_auditor_metadata(log: EvalLog) -> dict[str, Any]:
+    """What auditor noted in its own logs; empty for logs of others."""
+    return (log.eval.metadata or {}).get(METADATA_KEY) or {}
 
 
 def _is_number(text: str) -> bool:
@@ -370,7 +400,7 @@ def _find_question(sample: EvalSample) -> str:
 
 def _find_model(log: EvalLog) -> str:
     """Name of a log's model; in auditor's own logs, its name in the audit."""
-    return str(((log.eval.metadata or {}).get(METADATA_KEY) or {}).get("model") or log.eval.model)
+    return str(_find_auditor_metadata(log).get("model") or log.eval.model)
 
 
 def _list_answers(sample: EvalSample) -> dict[str, str]:
@@ -394,10 +424,14 @@ def _read_sample(
             "Name one of them with --score.",
         )
     score = scores.get(score_name) if score_name else answered[0] if len(answered) == 1 else None
-    text = escape_for_storage(sample.output.completion or "")
+    is_auditor_log = bool(_find_auditor_metadata(log))
+    completion = sample.output.completion
+    if is_auditor_log and score is not None:
+        completion = score.explanation or completion
+    text = escape_for_storage(completion or "")
     answer = escape_for_storage(str(score.answer)) if score is not None and score.answer else ""
-    failure = find_failure(sample, is_auditor_log=METADATA_KEY in (log.eval.metadata or {}))
-    outcome = failure or (None if answer else find_sample_outcome(sample, text or None))
+    failure = find_failure(sample, is_auditor_log=is_auditor_log)
+    outcome = None if answer and failure is None else _sample_outcome(sample, is_auditor_log, text or None)
     row = TaskAnswerRow(location, _find_model(log), str(sample.id), sample.epoch - 1, answer, text, outcome)
     item = task.items[row.item]
     canonical = canonical_answer(task, item, answer) if answer and outcome in (None, Outcome.OK) else None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from auditor.tasks.answers import canonical_answer, is_correct, most_common_answer, parse_number, parse_quantity
-from auditor.tasks.loader import load_task, survey_from_task
+from auditor.tasks.loader import describe_answer_format, load_task, survey_from_task
 
 __all__ = [
     "canonical_answer",
+    "describe_answer_format",
     "is_correct",
     "load_task",
     "most_common_answer",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from auditor.config import TaskSection
 from auditor.domain import OPTION_LETTERS, AnswerKind, Survey, SurveyCell, Task, TaskItem, canonical_hash
@@ -109,6 +110,14 @@ def _reject_mixed_percentages(rows: Sequence[TextRow]) -> None:
             f"'{percentages[0].cells['truth']}' is a percentage, and other truths are numbers from 0 to 1",
             "Write all truths as numbers from 0 to 1, or all as percentages.",
         )
+
+
+def describe_answer_format(task: Task) -> dict[str, Any]:
+    """The keys of a configuration's `task` that say how the answers of a task are read and compared."""
+    settings: dict[str, Any] = {"answer": task.kind.value, "range": task.range, "tolerance": task.tolerance}
+    if task.kind is AnswerKind.EXACT:
+        settings["numbers"] = task.numbers
+    return {key: value for key, value in settings.items() if value is not None}
 
 
 def survey_from_task(task: Task) -> Survey:

@@ -12,17 +12,20 @@ from typing import Any
 import pytest
 
 from auditor.errors import UsageError
+from auditor.exports.inspect_logs import export_inspect
+from auditor.exports.model_figures import AGREEMENT_FIGURES
 from auditor.exports.tracker_runs import (
-    TRACKED_FIGURES,
     TrackerRun,
     _make_run_id,
     build_runs,
     export_mlflow,
     export_wandb,
 )
+from auditor.imports.task_answers import import_task_answers
 from auditor.metrics.intervals.estimate import Estimate, Tested
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.report_schema import Report
+from auditor.run import open_audit
 from auditor.storage.database import open_database
 from tests.support.known import known
 from tests.support.report_changes import change
@@ -54,7 +57,24 @@ def test_every_figure_of_agreement_is_a_metric_but_the_corrected_r_and_second_in
         for name, field in AlignmentRow.model_fields.items()
         if isinstance(field.annotation, type) and issubclass(field.annotation, Estimate)
     }
-    assert estimates - {"corrected_r"} - second_intervals == set(TRACKED_FIGURES)
+    assert estimates - {"corrected_r"} - second_intervals == set(AGREEMENT_FIGURES)
+
+
+def test_a_task_has_its_accuracy_as_metrics(tmp_path: Path, storage: str) -> None:
+    (tmp_path / "items.csv").write_text("id,question,truth\n1,How good?,5\n2,And this?,8\n", encoding="utf-8")
+    (tmp_path / "answers.csv").write_text("model,id,answer\na,1,6\na,2,2\n", encoding="utf-8")
+    import_task_answers(
+        tmp_path / "answers.csv", audit="quiz", items=tmp_path / "items.csv", storage=storage,
+        answer_format={"answer": "score", "range": (0, 10), "tolerance": 1},
+    )  # fmt: skip
+    _, [run] = build_runs(open_audit("quiz", storage=storage).report())
+    assert (run.metrics["accuracy"], run.metrics["accuracy_n"], run.metrics["mae"]) == (0.5, 2, 3.5)
+    assert (run.params["task"], run.params["items"]) == ("items.csv", "2")
+    assert "cells" not in run.params
+    with open_database(storage) as db:
+        [log] = export_inspect(db, "quiz", tmp_path / "logs")
+    metrics = pytest.importorskip("inspect_ai.log").read_eval_log(str(log.path)).results.scores[0].metrics
+    assert (metrics["answers"].value, metrics["accuracy"].value, metrics["mae"].value) == (2, 0.5, 3.5)
 
 
 def test_missing_estimates_are_not_exported(report: Report) -> None:

@@ -716,22 +716,48 @@ def export(storage: str, name: str, folder: Path) -> Path:
     return folder / "tables"
 
 
-def test_logs_of_answers_to_a_task_can_be_imported_again(tmp_path: Path, storage: str) -> None:
-    (tmp_path / "items.csv").write_text(
-        "id,question,options,truth,context\n1,Is it so?,yes|no|perhaps,B,A story.\n2,And this?,yes|no|perhaps,A,\n"
-    )
-    (tmp_path / "answers.csv").write_text(
-        "model,id,sample,answer,text,outcome\na,1,0,B,So it is.,\na,1,1,C,,\na,2,0,A,,\nb,1,0,A,,\nb,2,0,,,timeout\n"
-    )
+TASK_FILES: dict[str, tuple[dict[str, Any], str, str]] = {
+    "choice": (
+        {},
+        "id,question,options,truth,context\n1,Is it so?,yes|no|perhaps,B,A story.\n2,And this?,yes|no|perhaps,A,\n",
+        "a,1,0,B,So it is.,\na,1,1,C,,\na,2,0,A,,\nb,1,0,A,,\nb,2,0,,Nein.,refused\n",
+    ),
+    "exact": (
+        {"tolerance": 0.5},
+        "id,question,truth\n1,How many?,42\n2,How much?,1.5\n",
+        "a,1,0,42.4,So it is.,\na,1,1,43,,\na,2,0,1.5,,\nb,1,0,,Nein.,unparsed\nb,2,0,,,server_error\n",
+    ),
+    "score": (
+        {"range": (0, 10), "tolerance": 1},
+        "id,question,truth\n1,How good?,5\n2,And this?,\n",
+        "a,1,0,6,Gut – 好い.,\na,1,1,9,,\na,2,0,1.5,,\nb,1,0,,,timeout\nb,2,0,3,,\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", TASK_FILES)
+def test_logs_of_answers_to_a_task_can_be_imported_again(tmp_path: Path, storage: str, kind: str) -> None:
+    settings, items, answers = TASK_FILES[kind]
+    (tmp_path / "items.csv").write_text(items, encoding="utf-8")
+    (tmp_path / "answers.csv").write_text(f"model,id,sample,answer,text,outcome\n{answers}", encoding="utf-8")
     import_task_answers(
-        tmp_path / "answers.csv", audit="a", items=tmp_path / "items.csv", answer_format={"answer": "choice"},
+        tmp_path / "answers.csv", audit="a", items=tmp_path / "items.csv", answer_format={"answer": kind, **settings},
         storage=storage,
     )  # fmt: skip
-    with open_database(storage, create=False) as db:
-        export_inspect(db, "a", tmp_path / "logs")
+    with open_database(storage) as db:
+        logs = export_inspect(db, "a", tmp_path / "logs")
     import_task_answers(tmp_path / "logs", audit="b", storage=storage)
     reports = [known(open_audit(name, storage=storage).report().task) for name in ("a", "b")]
-    assert [row.accuracy for row in reports[1].models] == [row.accuracy for row in reports[0].models]
+    assert reports[1].models == reports[0].models
     traces = [load_stored(storage, results.load_traces, name=name) for name in ("a", "b")]
-    answers = [{(trace.model, trace.cell, trace.sample): trace.answer for trace in of_audit} for of_audit in traces]
-    assert answers[1] == answers[0]
+    assert [log.scored for log in logs] == [
+        sum(trace.model == log.model and trace.answer is not None for trace in traces[0]) for log in logs
+    ]
+    contents = [
+        {
+            (trace.model, trace.cell, trace.sample): (trace.outcome, trace.answer, trace.score, trace.text)
+            for trace in of_audit
+        }
+        for of_audit in traces
+    ]
+    assert contents[1] == contents[0]

@@ -22,6 +22,7 @@ def build_paper_tables(report: Report) -> list[Table]:
         for row in (report.over_models.cut_off_tiers if report.over_models else ())
     ]
     return [
+        _build_accuracy_table(report),
         _build_alignment_table(report),
         _build_methods_table(report),
         _build_tiers_table(report),
@@ -76,6 +77,31 @@ def _join_interval(
 ) -> Estimate:
     """Build an estimate from a value and an interval that the report has in fields of their own."""
     return Estimate(value, n, low, high, reason or ("not available" if None in (value, low, high) else None))
+
+
+def _build_accuracy_table(report: Report) -> Table:
+    """Tabulate the accuracy of each model on a task, with its p-value of chance, and the errors of scores."""
+    rows = report.task.models if report.task else []
+    columns = [
+        *_names("model"), *_numbers("n"), *_estimates("accuracy"), Column("chance", "number", "chance"),
+        Column("p", "number", style="p_value"), *_estimates("commonest", "sample_agreement"),
+        *_numbers("usable", "planned"),
+    ]  # fmt: skip
+    cells: list[tuple[Cell, ...]] = [
+        (
+            row.model, row.accuracy.n, row.accuracy, row.chance, row.accuracy.p_value, row.commonest,
+            row.sample_agreement, row.usable, row.planned,
+        )
+        for row in rows
+    ]  # fmt: skip
+    if any(row.score for row in rows):
+        columns += _estimates("r", "spearman_rho", "mae", "bias", "spread")
+        cells = [
+            (*cells_of_row, score.pearson_r, score.spearman_rho, score.mae, score.bias, score.spread)
+            for row, cells_of_row in zip(rows, cells, strict=True)
+            if (score := row.score)
+        ]
+    return _build_table("accuracy", "Accuracy on the task", columns, cells)
 
 
 def _build_alignment_table(report: Report) -> Table:

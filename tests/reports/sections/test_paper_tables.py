@@ -5,9 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import re
+from pathlib import Path
 
+from auditor.imports.task_answers import import_task_answers
 from auditor.reports.data.report_schema import Report
 from auditor.reports.report_files import render_paper_files
+from auditor.run import open_audit
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
 from tests.reports.hostile_report import hostile_report
@@ -70,3 +73,18 @@ def test_reports_without_figures_and_with_hostile_names_have_tables(db: Database
         assert "coverage.csv" in files
         assert r"\input" not in files["tables.tex"]
         assert not re.search(r"\bNone\b|\bnan\b", "".join(files.values()))
+
+
+def test_a_task_has_a_table_of_accuracy(tmp_path: Path, storage: str) -> None:
+    (tmp_path / "items.csv").write_text("id,question,truth\n1,How good?,5\n2,And this?,8\n", encoding="utf-8")
+    (tmp_path / "answers.csv").write_text("model,id,answer\na,1,6\na,2,2\nb,1,5\nb,2,\n", encoding="utf-8")
+    import_task_answers(
+        tmp_path / "answers.csv", audit="quiz", items=tmp_path / "items.csv", storage=storage,
+        answer_format={"answer": "score", "range": (0, 10), "tolerance": 1},
+    )  # fmt: skip
+    files = dict(render_paper_files(open_audit("quiz", storage=storage).report()))
+    rows = list(csv.DictReader(io.StringIO(files["accuracy.csv"])))
+    assert [(row["model"], row["n"], row["accuracy"], row["mae"], row["usable"], row["planned"]) for row in rows] == [
+        ("a", "2", "0.5", "3.5", "2", "2"), ("b", "1", "1.0", "0.0", "1", "2")
+    ]  # fmt: skip
+    assert "Accuracy on the task" in files["tables.tex"]
