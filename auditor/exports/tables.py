@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from auditor.atomic_files import MANIFEST, NewFolder, hash_file, make_folder, replace_folder, write_files
 from auditor.config import load_stored_config
-from auditor.domain import Cell, Method
+from auditor.domain import Cell, Method, Survey, Task
 from auditor.errors import ProbeError
 from auditor.lazy_imports import import_when_used
 from auditor.reports.data.build import build_report, garbage_collection_paused
@@ -31,6 +31,7 @@ from auditor.storage.count_queries import count_verdicts_by_cell
 from auditor.storage.database import Database
 from auditor.storage.review_queue import load_reviewed_conflicts
 from auditor.storage.schema import SCHEMA_VERSION
+from auditor.tasks import is_correct
 
 if TYPE_CHECKING:
     from auditor.reports.data.report_schema import Report
@@ -53,7 +54,8 @@ CELL_TABLE = DumpTable(
     "`people_score`: the survey's; null where people were not asked. `n`: planned samples. `usable`: samples with a "
     "score. `conflict`: status of the model's conflict with another model on the cell, people's decisions included; of "
     "several, the least resolved one; null without one. `verdicts`, `valid`: usable verdicts of judges on the model's "
-    "answers, and those that say VALID. Conflicts and verdicts are about the method direct.",
+    "answers, and those that say VALID. Conflicts and verdicts are about the method direct. Of a task: `answer` is the "
+    "most common one, or the mean score, `truth` the right one, and `correct` the number of right ones, of the usable.",
     (
         DumpColumn("model", "text", nullable=False),
         DumpColumn("country", "text", nullable=False),
@@ -66,13 +68,18 @@ CELL_TABLE = DumpTable(
         DumpColumn("conflict", "text", nullable=True),
         DumpColumn("verdicts", "integer", nullable=True),
         DumpColumn("valid", "integer", nullable=True),
+        DumpColumn("answer", "text", nullable=True),
+        DumpColumn("truth", "text", nullable=True),
+        DumpColumn("correct", "integer", nullable=True),
     ),
 )
 
 
 def iterate_cell_batches(db: Database, audit: Audit, batch_size: int = 10_000) -> Iterator[ColumnBatch]:
     """Yield the rows of `CELL_TABLE` by model, country, topic and method, in batches of at most `batch_size`."""
-    people = {cell.cell: cell.score for cell in audits.load_audit_survey(db, audit).cells}
+    survey = audits.load_audit_survey(db, audit)
+    people = {cell.cell: cell.score for cell in survey.cells}
+    n_correct = _count_correct_answers(db, audit, survey.task)
     conflicts, verdicts = _load_conflict_statuses(db, audit), count_verdicts_by_cell(db, audit.id)
     scores = results.load_scores(db, audit.id)
     names = [column.name for column in CELL_TABLE.columns]
@@ -83,8 +90,19 @@ def iterate_cell_batches(db: Database, audit: Audit, batch_size: int = 10_000) -
             status = conflicts.get((score.model, score.cell)) if is_judged else None
             verdict_counts = verdicts.get((score.model, score.cell), (0, 0)) if is_judged else (None, None)
             values = (score.score, people.get(score.cell), score.n_planned, score.n_ok, status and status.value)
-            rows.append((score.model, *score.cell, score.method, *values, *verdict_counts))
+            truth = survey.task.item_for(score.cell).truth if survey.task else None
+            task_values = (score.answer, truth, n_correct.get((score.model, score.cell)))
+            rows.append((score.model, *score.cell, score.method, *values, *verdict_counts, *task_values))
         yield dict(zip(names, zip(*rows, strict=True), strict=True))
+
+
+def _count_correct_answers(db: Database, audit: Audit, task: Task | None) -> dict[tuple[str, Cell], int]:
+    """Number of correct answers by model and item, where correctness is known; empty for a survey."""
+    counts: dict[tuple[str, Cell], int] = {}
+    for (model, cell, _), answer in audits.load_answers(db, audit.id).items() if task else ():
+        if task and (is_right := is_correct(task, task.item_for(cell), answer)) is not None:
+            counts[model, cell] = counts.get((model, cell), 0) + is_right
+    return counts
 
 
 def _load_conflict_statuses(db: Database, audit: Audit) -> dict[tuple[str, Cell], ConflictStatus]:
@@ -113,17 +131,27 @@ def build_data_card(
         keep_rater_names: whether the tables have people's names, and not pseudonyms.
     """
     is_complete = audit.stage in audits.FINAL_STAGES
+    survey = audits.load_audit_survey(db, audit)
+    subject = (
+        "how language models answer the questions of a task"
+        if survey.task
+        else "how well language models know what people in different countries find morally acceptable"
+    )
     introduction = (
-        "An audit of how well language models know what people in different countries find morally acceptable, by "
-        f"auditor {metadata.version('auditor')} (schema {SCHEMA_VERSION}). It was started at {audit.created_at} and is "
+        f"An audit of {subject}, by auditor {metadata.version('auditor')} (schema {SCHEMA_VERSION}). "
+        f"It was started at {audit.created_at} and is "
         f"{'complete' if is_complete else f'not complete (stage: {audit.stage})'}."
     )
     rater_phrase = "are given as they signed" if keep_rater_names else "are replaced by pseudonyms"
     limits = (
-        "Scores show what a model reports about people, not what people think. Texts are written by models: they may "
-        f"be wrong or offensive. Names of raters {rater_phrase}; their notes are unchanged. The survey’s own terms "
-        "apply to its scores. The files contain no API key."
+        f"Texts are written by models: they may be wrong or offensive. Names of raters {rater_phrase}; their notes are "
+        "unchanged. The files contain no API key."
     )
+    if not survey.task:
+        limits = (
+            "Scores show what a model reports about people, not what people think. The survey’s own terms apply to its "
+            f"scores. {limits}"
+        )
     rows = [
         (f"{table.name}.{suffix}", row_counts[table.name], " ".join(table.description.split()))
         for table in (CELL_TABLE, *audit_archive.list_tables())
@@ -133,7 +161,7 @@ def build_data_card(
         f"Data of the audit {audit.name}",
         "",
         [
-            Section("truth", "Ground truth", [_describe_survey(db, audit)]),
+            Section("truth", "Ground truth", [_describe_truth(survey)]),
             Section("models", "Models", [_list_models(audit)]),
             Section(
                 "tables",
@@ -150,9 +178,12 @@ def build_data_card(
     )
 
 
-def _describe_survey(db: Database, audit: Audit) -> Paragraph:
-    """Describe the survey, its scale and its source."""
-    survey = audits.load_audit_survey(db, audit)
+def _describe_truth(survey: Survey) -> Paragraph:
+    """Describe the survey, its scale and its source; or the items of a task."""
+    if survey.task:
+        items = survey.task.items.values()
+        n_known = sum(item.truth is not None for item in items)
+        return Paragraph(f"{survey.task.source}: the right answer is known for {n_known} of {len(items)} items.")
     n_scored = sum(cell.score is not None for cell in survey.cells)
     low, high = survey.scale
     return Paragraph(

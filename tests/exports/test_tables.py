@@ -18,6 +18,7 @@ from auditor.config.installed_probes import InstalledProbe, ProbeSource
 from auditor.domain import Rating, Trace
 from auditor.errors import StorageError, UsageError
 from auditor.exports.tables import TableExport, export_paper, export_tables
+from auditor.imports.task_answers import import_task_answers
 from auditor.probe_interface import Probe
 from auditor.reports.data.build import build_report
 from auditor.reports.data.report_schema import Report
@@ -236,6 +237,24 @@ def test_the_table_of_cells_joins_scores_people_conflicts_and_verdicts(parquet: 
         )
         assert (row["conflict"] is not None) == is_in_conflict
     assert {row["conflict"] for row in tables["cells"]} > {None, "open"}
+
+
+def test_the_table_of_cells_and_the_data_card_of_a_task_are_about_its_items(tmp_path: Path, storage: str) -> None:
+    (tmp_path / "items.csv").write_text("id,question,options,truth\nmoon,How many?,none|one,one\nsun,A star?,yes|no,\n")
+    (tmp_path / "answers.csv").write_text("model,id,sample,answer\nm,moon,0,A\nm,moon,1,one\nm,moon,2,B\nm,sun,0,yes\n")
+    import_task_answers(
+        tmp_path / "answers.csv", audit="quiz", items=tmp_path / "items.csv", answer_format={"answer": "choice"},
+        storage=storage,
+    )  # fmt: skip
+    with open_database(storage) as db:
+        export_tables(db, "quiz", tmp_path / "out")
+    cells = pq.read_table(tmp_path / "out" / "cells.parquet").to_pylist()
+    assert [(row["topic"], row["answer"], row["truth"], row["usable"], row["correct"]) for row in cells] == [
+        ("moon", "one", "one", 3, 2), ("sun", "yes", None, 1, None)
+    ]  # fmt: skip
+    card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    assert "the right answer is known for 1 of 2 items" in card
+    assert not [words for words in ("countries", "score of people", "survey’s") if words in card]
 
 
 def test_jsonl_and_parquet_have_the_same_rows(parquet: Exported, jsonl: Exported) -> None:
