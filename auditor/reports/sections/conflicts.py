@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.domain import ConflictKind, Decision
+from auditor.metrics.intervals.estimate import CONFIDENCE_LEVEL, ShareEstimate
 from auditor.metrics.people.conflict import MIN_THRESHOLD
 from auditor.reports.data.conflicts import (
     ConflictSideReport,
@@ -94,11 +95,7 @@ def describe_conflicts(report: Report) -> list[str]:
             f"{rule_phrase}."
         )
     if total and conflicts.within_noise.value is not None:
-        n_within = round(conflicts.within_noise.value * conflicts.within_noise.n)
-        sentences.append(
-            f"In {format_count(n_within)} of {pluralize(conflicts.within_noise.n, 'conflict')} with known sampling "
-            "noise, the scores differ by no more than that noise."
-        )
+        sentences += _describe_noise(conflicts.within_noise, conflicts.third_quartile.n)
     sentences.append(_describe_definition(report))
     unvoted_counts = [
         f"{format_count(row.total)} {ConflictKind(row.kind).spec.unvoted_label}"
@@ -108,6 +105,30 @@ def describe_conflicts(report: Report) -> list[str]:
     if unvoted_counts:
         sentences.append(f"Further conflicts are {' and '.join(unvoted_counts)}. Judges do not vote on them.")
     return sentences
+
+
+def _describe_noise(within_noise: ShareEstimate, n_compared: int) -> Iterator[str]:
+    """How many conflicts are within the sampling noise, and how many differences exceed it between equal models.
+
+    Conflicts are the largest of all differences: of those between models that agree everywhere, 15% to nearly all
+    exceed the noise, depending on the threshold, though only 5% of all differences do.
+
+    Args:
+        n_compared: number of differences between two models on a cell.
+    """
+    n_conflicts = within_noise.n
+    n_within = round((within_noise.value or 0.0) * n_conflicts)
+    yield (
+        f"In {format_count(n_within)} of {pluralize(n_conflicts, 'conflict')} with known sampling noise, the scores "
+        "differ by no more than that noise."
+    )
+    n_beyond, n_by_chance = n_conflicts - n_within, round((1 - CONFIDENCE_LEVEL) * n_compared)
+    if n_beyond and n_by_chance:
+        doubt = ": the others may all be chance" if n_beyond <= n_by_chance else ""
+        yield (
+            f"By chance alone, about {format_count(n_by_chance)} of all {pluralize(n_compared, 'difference')} would "
+            f"exceed it{doubt}."
+        )
 
 
 def _describe_definition(report: Report) -> str:

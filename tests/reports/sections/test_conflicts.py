@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Literal
 
+import numpy as np
 import pytest
 
 from auditor.metrics.intervals.estimate import Estimate, proportion
+from auditor.metrics.people.conflict import auto_threshold, find_conflicts, is_within_noise, third_quartile
 from auditor.reports.data.conflicts import ConflictKindRow, VotingReport
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Disclosure, Name, Paragraph, Quote, Section
@@ -42,6 +45,34 @@ def report_with_conflicts(report: Report, rule: Rule, scored: int = 6) -> Report
         "settled": proportion(4 if scored else 0, scored), "voting": voting,
     }  # fmt: skip
     return change(report, **{f"conflicts__{name}": value for name, value in changes.items()})
+
+
+@pytest.mark.parametrize("threshold", [0.38, "auto"])
+def test_conflicts_of_equal_models_are_said_to_be_chance_though_most_exceed_the_noise(
+    report: Report, threshold: float | Literal["auto"]
+) -> None:
+    rng = np.random.default_rng(3)
+    samples = rng.uniform(-0.5, 0.5, (200, 1)) + 0.25 * rng.normal(size=(4, 200, 5))
+    means, variances = samples.mean(axis=2), samples.var(axis=2, ddof=1)
+    quartile = third_quartile([first - second for first, second in combinations(means, 2)])
+    smallest = auto_threshold(quartile.value) if threshold == "auto" else threshold
+    is_within = [
+        is_within_noise(means[i, cell] - means[j, cell], (variances[i, cell], variances[j, cell]), (5, 5))
+        for cell in range(200)
+        for i, j, _ in find_conflicts(means[:, cell], smallest)
+    ]
+    n_within = is_within.count(True)
+    share = proportion(n_within, len(is_within))
+    noise = {"conflicts__within_noise": share, "conflicts__third_quartile": quartile}
+    sentences = " ".join(describe_conflicts(change(report_with_conflicts(report, "majority"), **noise)))
+    assert f"In {n_within} of {len(is_within)} conflicts with known sampling noise" in sentences
+    assert (
+        "By chance alone, about 60 of all 1\u202f200 differences would exceed it: the others may all be chance."
+        in sentences
+    )
+    real = proportion(30, 300)
+    sentences = " ".join(describe_conflicts(change(report, **(noise | {"conflicts__within_noise": real}))))
+    assert "about 60 of all 1\u202f200 differences would exceed it. " in sentences
 
 
 @pytest.mark.parametrize(
