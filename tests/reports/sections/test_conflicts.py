@@ -48,7 +48,7 @@ def report_with_conflicts(report: Report, rule: Rule, scored: int = 6) -> Report
 
 
 @pytest.mark.parametrize("threshold", [0.38, "auto"])
-def test_conflicts_of_equal_models_are_said_to_be_chance_though_most_exceed_the_noise(
+def test_conflicts_of_equal_models_may_all_be_chance_though_most_exceed_the_noise(
     report: Report, threshold: float | Literal["auto"]
 ) -> None:
     rng = np.random.default_rng(3)
