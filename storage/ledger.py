@@ -9,7 +9,7 @@ import functools
 import json
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
@@ -135,29 +135,31 @@ async def record_answer(
     make_update = functools.partial(_update_after_return, call, run_id=run_id, audit_id=audit_id)
     try:
         answer_row = coerce_values(StoredAnswer, _answer_columns(call, answer)) if answer.outcome.is_answer else None
-        update = make_update(answer, answer_row)
-        attempts = [coerce_values(StoredAttempt, attempt) for attempt in update.attempts]
-        is_known = await db.writer.write(replace(update, attempts=attempts))
+        is_known = await db.writer.write(make_update(answer, answer_row, coerce_values))
         if is_known or answer_row is None:
             recorded_answer = load_answers(db, [call.key]).get(call.key, answer)
             return replace(recorded_answer, attempts=answer.attempts)
         return answer
     except UnstorableError as error:
         failure = _unstorable_answer(answer, error)
-        failure_update = make_update(failure, None)
-        attempts = [make_storable(StoredAttempt, attempt) for attempt in failure_update.attempts]
-        await db.writer.write(replace(failure_update, attempts=attempts))
+        await db.writer.write(make_update(failure, None, make_storable))
         return failure
 
 
 def _update_after_return(
-    call: Call, answer: Answer, answer_row: dict[str, Any] | None, *, run_id: str | None, audit_id: int | None
+    call: Call,
+    answer: Answer,
+    answer_row: dict[str, Any] | None,
+    convert: Callable[[type, Mapping[str, Any]], dict[str, Any]],
+    *,
+    run_id: str | None,
+    audit_id: int | None,
 ) -> _LedgerUpdate:
-    """Build the rows to write after a call has returned."""
+    """Build the rows to write after a call has returned; `convert` makes the values of an attempt storable."""
     return _LedgerUpdate(
         returned_call=None if run_id is None else (run_id, call.key),
         payloads={attempt.body.digest: attempt.body.data for attempt in answer.attempts if attempt.body},
-        attempts=[_attempt_columns(call, attempt, audit_id) for attempt in answer.attempts],
+        attempts=[convert(StoredAttempt, _attempt_columns(call, attempt, audit_id)) for attempt in answer.attempts],
         answer=answer_row,
     )
 

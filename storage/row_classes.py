@@ -421,48 +421,48 @@ def coerce_values(record_class: type, values: Mapping[str, Any]) -> dict[str, An
         UnstorableError: a column cannot hold its value, such as a number that is not finite.
     """
     columns = _columns_by_name(record_class)
-    return {name: value if value is None else _coerce_value(columns[name], value) for name, value in values.items()}
+    return {name: value if value is None else _coerce_value(*columns[name], value) for name, value in values.items()}
 
 
 @functools.cache
-def _columns_by_name(record_class: type) -> dict[str, sa.Column[Any]]:
-    """Columns by name, in a plain dict: SQLAlchemy's collection takes longer than the conversion of a value."""
-    return dict(table_of(record_class).c.items())
+def _columns_by_name(record_class: type) -> dict[str, tuple[sa.Column[Any], type]]:
+    """Columns with their Python types, by name: to ask SQLAlchemy takes longer than the conversion of a value."""
+    return {name: (column, column.type.python_type) for name, column in table_of(record_class).c.items()}
 
 
-def make_storable(record_class: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
+def make_storable(record_class: type, values: Mapping[str, Any]) -> dict[str, Any]:
     """Convert values like `coerce_values`, but replace those that cannot be stored.
 
     Such a number becomes None; characters that cannot be encoded become backslash escapes.
     """
-    columns = table_of(record_class).c
-    return {name: _coerce_or_replace(columns[name], value) for name, value in values.items()}
+    columns = _columns_by_name(record_class)
+    return {name: _coerce_or_replace(*columns[name], value) for name, value in values.items()}
 
 
-def _coerce_or_replace(column: sa.Column[Any], value: Any) -> Any:
+def _coerce_or_replace(column: sa.Column[Any], kind: type, value: Any) -> Any:
     """Convert a value like `_coerce_value`, but replace one that cannot be stored; see `make_storable`."""
     if isinstance(value, str):
         value = value.encode("utf-8", "backslashreplace").decode("utf-8")
     try:
-        value = None if value is None else _coerce_value(column, value)
+        value = None if value is None else _coerce_value(column, kind, value)
     except UnstorableError:
         return None
     is_too_large = isinstance(value, int) and not -(2**31) <= value < 2**31  # PostgreSQL's INTEGER; SQLite's has 64 bit
     return None if is_too_large else value
 
 
-def _coerce_value(column: sa.Column[Any], value: Any) -> Any:
-    """Convert a value to its column's type. Raises UnstorableError if this is not possible."""
-    kind = column.type.python_type
-    try:
-        value = kind(value)
-    except (TypeError, ValueError, OverflowError):
-        raise _unstorable_value_error(column) from None
+def _coerce_value(column: sa.Column[Any], kind: type, value: Any) -> Any:
+    """Convert a value to its column's Python type. Raises UnstorableError if this is not possible."""
+    if type(value) is not kind:
+        try:
+            value = kind(value)
+        except (TypeError, ValueError, OverflowError):
+            raise _unstorable_value_error(column) from None
     if kind is float:
         if not math.isfinite(value):
             raise _unstorable_value_error(column)
         return value + 0.0  # SQLite stores -0.0 as 0.0
-    return value.replace("\0", "\\x00") if kind is str else value  # as `ServerText` does
+    return _escape_nul(value) if kind is str else value  # as `ServerText` does
 
 
 def _unstorable_value_error(column: sa.Column[Any]) -> UnstorableError:

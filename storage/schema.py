@@ -11,7 +11,7 @@ The revision is read with plain SQL; alembic takes half a second to load and is 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -120,8 +120,9 @@ def load_metadata() -> MetaData:
     return METADATA
 
 
-def load_tables() -> dict[str, Table]:
-    """All tables by their names, in the order of `list_record_classes`."""
+@functools.cache
+def load_tables() -> Mapping[str, Table]:
+    """All tables by their names, in the order of `list_record_classes`; cached, as each link of the chain looks."""
     return {table.name: table for table in map(table_of, list_record_classes())}
 
 
