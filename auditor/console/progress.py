@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from auditor.config.installed_probes import find_progress_label
 from auditor.console.output import print_message
@@ -49,6 +49,7 @@ LONE_STAGES = frozenset({"plan", "preflight", "measure", "detect", "resolve", "r
 WIDE_TERMINAL = 100
 """Columns of a terminal from which on bars are drawn wider."""
 TEXT_COLUMNS = ("count", "rate", "cost", "time_left", "unusable")
+"""Texts beside a bar, from left to right; each is a property of `StageProgress`."""
 
 
 @dataclass
@@ -114,12 +115,8 @@ class StageProgress:
 
     def describe(self) -> str:
         """One line without a bar, such as `Asking models: 12 of 30, 0.5/s, $0.0012, 36 s left`."""
-        return f"{self.label}: {', '.join(filter(None, self.texts.values()))}" if self.total else f"{self.label} …"
-
-    @property
-    def texts(self) -> dict[str, str]:
-        """What stands beside the bar, by column."""
-        return {name: getattr(self, f"{name}_text") for name in TEXT_COLUMNS}
+        texts = filter(None, (getattr(self, f"{name}_text") for name in TEXT_COLUMNS))
+        return f"{self.label}: {', '.join(texts)}" if self.total else f"{self.label} …"
 
     @property
     def _rate(self) -> float:
@@ -151,7 +148,7 @@ class RunProgress:
         self._bars = rich_progress.Progress(
             rich_progress.TextColumn("{task.description:<19}"),
             rich_progress.BarColumn(bar_width=20 if console.width >= WIDE_TERMINAL else 8),
-            *(rich_progress.TextColumn(f"{{task.fields[{name}]}}") for name in TEXT_COLUMNS),
+            *(rich_progress.TextColumn(f"{{task.fields[stage].{name}_text}}") for name in TEXT_COLUMNS),
             console=console,
             disable=not self._is_terminal,
         )
@@ -232,17 +229,17 @@ class RunProgress:
         return self._stages[name]
 
     def _update_bar(self, name: str) -> None:
-        """Redraw the bar of a stage; a stage without calls has one only while it lasts."""
+        """Move the bar of a stage on a terminal; a stage without calls has one only while it lasts."""
+        if not self._is_terminal:
+            return
         progress = self._stages[name]
-        texts: dict[str, Any] = dict(progress.texts)
         if name not in self._bar_ids:
-            self._bar_ids[name] = self._bars.add_task(progress.label, total=None, **texts)
+            self._bar_ids[name] = self._bars.add_task(progress.label, total=None, stage=progress)
         self._bars.update(
             self._bar_ids[name],
             total=progress.total or None,
             completed=progress.completed,
             visible=bool(progress.total) or not progress.is_over,
-            **texts,
         )
 
     def _print_lines(self) -> None:
