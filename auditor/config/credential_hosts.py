@@ -184,6 +184,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+@functools.lru_cache
 def is_private_address(host: str) -> bool:
     """Whether a host is this machine, or an address or a name that only a local network has."""
     name = host.strip("[]")

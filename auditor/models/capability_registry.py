@@ -19,6 +19,7 @@ from auditor.models.capability_discovery import (
     next_capability,
     next_form,
 )
+from auditor.models.endpoint import DEFAULT_CAPABILITY
 from auditor.models.reasoning import is_cut_off_thinking
 from auditor.models.refused_features import (
     ALL_BOUNDS,
@@ -133,11 +134,11 @@ class CapabilityRegistry:
     def capability(self, call: Call) -> Capability:
         """The capability that a call is sent under: the stored one, or the one that discovery has reached."""
         key = call.capability_key
-        initial = initial_capability(call.model, call.server)
         capability = self._candidates.get(key) or self._known.get(key)
         if capability is None:
-            capability = replace(initial, form=None, dropped_keywords=())
+            capability = replace(initial_capability(call.model, call.server), form=None, dropped_keywords=())
         if capability.form is None and call.schema is not None:
+            initial = initial_capability(call.model, call.server)
             capability = replace(capability, form=initial.form, dropped_keywords=initial.dropped_keywords)
         return apply_declared(capability, call.declared)
 
@@ -252,7 +253,7 @@ class CapabilityRegistry:
 
     def _is_form_open(self, call: Call) -> bool:
         """Whether it is not known yet in which form a call's structured answer can be requested."""
-        known = self._known.get(call.capability_key, Capability())
+        known = self._known.get(call.capability_key, DEFAULT_CAPABILITY)
         return call.schema is not None and apply_declared(known, call.declared).form is None
 
     async def _check_form(self, call: Call, first: Answer, resend: Resend) -> tuple[Answer, bool]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 
 from auditor.domain import Answer, Call, Outcome, Purpose
 from auditor.error_messages import CONTEXT_LENGTH, TOO_LARGE, how_to_fix, normalize_message
@@ -68,18 +67,17 @@ class FailureStreak:
         self._n_in_flight = 0
         self._changed = asyncio.Event()
 
-    @asynccontextmanager
-    async def slot(self) -> AsyncIterator[None]:
+    async def begin_call(self) -> None:
         """Wait, until the first answer and after a failure, while `MAX_UNPROVEN_CALLS` calls are in flight."""
         while not self._has_free_slot():
             self._changed.clear()
             await self._changed.wait()
         self._n_in_flight += 1
-        try:
-            yield
-        finally:
-            self._n_in_flight -= 1
-            self._changed.set()
+
+    def end_call(self) -> None:
+        """Let another call begin, after `begin_call`, however the call ended."""
+        self._n_in_flight -= 1
+        self._changed.set()
 
     def _has_free_slot(self) -> bool:
         """Whether another call may begin; calls of a stopped model return at once."""

@@ -6,12 +6,12 @@ A failure of a provider is returned as an answer with an outcome; only a model t
 from __future__ import annotations
 
 import asyncio
+import functools
 import random
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from contextlib import AsyncExitStack
 from dataclasses import replace
 
 from auditor.config import LimitsSection, ModelSection
@@ -138,9 +138,13 @@ class Gateway:
         if call.measure is LogprobMeasure.CONTINUATION:
             # Computed on this machine: first and only attempt, without time limit, retries and budget.
             return (await self._dispatcher.send(call, 1, None)).answer
-        async with connection.failures.streak(call.purpose).slot():
+        streak = connection.failures.streak(call.purpose)
+        await streak.begin_call()
+        try:
             answer = await self._send_confirmed(connection, call)
             self.record_outcome(call, answer)
+        finally:
+            streak.end_call()
         return answer
 
     def record_outcome(self, call: Call, answer: Answer) -> None:
@@ -298,15 +302,15 @@ class Gateway:
         Returns `WITHOUT_ROOM` in place of a reply if the budget has no room for the request at present. The amount
         that was reserved for the wait is released.
         """
-        tokens = estimate_max_tokens(call, capability)
-        async with AsyncExitStack() as stack:
-            try:
-                slot = await stack.enter_async_context(
-                    connection.request_slot(call.purpose.priority, tokens, progress.deadline)
-                )
-            finally:  # also if the call is cancelled while it waits
-                self.budget.settle_reservation(reserved_usd, None)
-            if slot is None or connection.blocked_answer(call) is not None or self._stop_event.is_set():
+        estimate_tokens = functools.partial(estimate_max_tokens, call, capability)
+        try:
+            slot = await connection.take_slot(call.purpose.priority, estimate_tokens, progress.deadline)
+        finally:  # also if the call is cancelled while it waits
+            self.budget.settle_reservation(reserved_usd, None)
+        if slot is None:
+            return None
+        try:
+            if connection.blocked_answer(call) is not None or self._stop_event.is_set():
                 return None
             # Estimated again: the server may have exceeded its limits since.
             estimated_usd = self.budget.estimate_max_cost(call, connection.price, capability)
@@ -324,7 +328,9 @@ class Gateway:
             self.budget.settle_reservation(estimated_usd, estimated_usd if cost_usd is None else cost_usd)
             if notice := self.budget.record_excess(call, connection.price, reply.answer, capability):
                 self._notify(notice)
-            slot.key.record_response(reply.failure, slot.sent_at)
+            slot.key.record_response(reply.failure, slot.held.sent_at)
+        finally:
+            slot.held.release()
         progress.key = slot.key
         return reply
 
@@ -370,9 +376,11 @@ class Gateway:
         """
         assert progress.deadline is not None
         # The total limit is positive even if the deadline has just passed.
-        timeout_s, remaining_s = connection.section.resolved_timeout_s, progress.deadline - time.monotonic()
+        timeout_s, remaining_s = connection.timeout_s, progress.deadline - time.monotonic()
         total_timeout_s = max(0.01, min(timeout_s, remaining_s))
-        prepared_call = replace(prepare_call(call, capability, self._describe_structure), name=key.section.name)
+        prepared_call = prepare_call(call, capability, self._describe_structure)
+        if prepared_call.name != key.section.name:
+            prepared_call = replace(prepared_call, name=key.section.name)
         try:
             reply = await self._dispatcher.send(prepared_call, len(progress.attempts) + 1, total_timeout_s, capability)
         except AuditorError as error:
@@ -384,4 +392,4 @@ class Gateway:
         answer = charge_unknown_attempts(call, connection.price, reply.answer, capability)
         if answer.outcome is Outcome.TIMEOUT and remaining_s < timeout_s:
             answer = explain_timeout(answer, connection.deadline_s)
-        return replace(reply, answer=answer)
+        return reply if answer is reply.answer else replace(reply, answer=answer)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from auditor.models.request_queue import RequestGate, RequestQueue, Turn
 
@@ -47,6 +47,25 @@ class SharedSlots:
         """Create slots of which none is held."""
         self.n_free = n_slots
         self.limiters: list[ConcurrencyLimiter] = []
+
+
+@dataclass(frozen=True, slots=True)
+class HeldSlot:
+    """The slots of one request in flight.
+
+    Attributes:
+        limiter: whose slots they are.
+        sent_at: time, by its clock, at which the request may be sent.
+        probes: by which each gate knows the request, if it is its probe.
+    """
+
+    limiter: ConcurrencyLimiter
+    sent_at: float
+    probes: Sequence[object | None]
+
+    def release(self) -> None:
+        """Free the slots; the request has ended."""
+        self.limiter.release(self)
 
 
 class ConcurrencyLimiter:
@@ -107,49 +126,43 @@ class ConcurrencyLimiter:
         """Requests that are in flight or wait, as a share of the limit."""
         return (self._in_flight + len(self._queue) + self._n_at_gate) / max(1.0, self.limit)
 
-    @asynccontextmanager
-    async def slot(
+    async def take_slot(
         self, *, is_retry: bool = False, priority: int = 0, may_leave: Callable[[], bool] = lambda: False
-    ) -> AsyncIterator[float]:
-        """Wait until the limits and the pauses after 429 allow another request; hold its slots until exit.
+    ) -> HeldSlot:
+        """Wait until the limits and the pauses after 429 allow another request; its slots are held until released.
 
         Args:
             is_retry: whether the call was sent before: its time is running, so it goes before calls that were not.
             priority: of the requests that wait, one with the lowest number goes first; see `Purpose.priority`.
             may_leave: whether a request that is held back after a 429 can be sent with another key.
 
-        Yields the time, by the clock, at which the request may be sent.
-
         Raises:
             HeldBack: the request is held back, and may leave.
         """
         while True:
-            await self._take_slot(is_retry, priority, may_leave)
-            try:
-                is_stopped, is_held_back = self._is_stopped(), self.wait_s() > 0
-                if is_held_back and not is_stopped and may_leave():
-                    raise HeldBack
-                if is_stopped or not is_held_back:
-                    probes = [None if is_stopped else gate.enter() for gate in self._gates]
-                    try:
-                        yield self._clock()
-                    finally:
-                        for gate, probe in zip(self._gates, probes, strict=True):
-                            gate.leave(probe)
-                    return
-            finally:
-                self._release_slot()
+            await self._wait_for_slot(is_retry, priority, may_leave)
+            is_stopped, is_held_back = self._is_stopped(), self.wait_s() > 0
+            if is_stopped or not is_held_back:
+                return HeldSlot(self, self._clock(), [None if is_stopped else gate.enter() for gate in self._gates])
+            self._release_slot()
+            if may_leave():
+                raise HeldBack
+
+    def release(self, slot: HeldSlot) -> None:
+        """Free the slots of a request that has ended; after `record_success` and the like."""
+        for gate, probe in zip(self._gates, slot.probes, strict=True):
+            gate.leave(probe)
+        self._release_slot()
 
     async def _wait_at_gates(self, may_leave: Callable[[], bool]) -> None:
         """Wait until requests are not held back any more, may leave, or the run is stopped; no slot is held."""
-        while not self._is_stopped() and not may_leave():
-            # The account's first: one that is closed announces the wait once, not each of its models.
-            closed_gate = next((gate for gate in self._gates if gate.wait_s()), None)
-            if closed_gate is None:
+        # The account's first: one that is closed announces the wait once, not each of its models.
+        while (closed_gate := next((gate for gate in self._gates if gate.wait_s()), None)) is not None:
+            if self._is_stopped() or may_leave():
                 return
             await closed_gate.wait_for_change(min(closed_gate.wait_s(), STOP_POLL_INTERVAL_S))
 
-    async def _take_slot(self, is_retry: bool, priority: int, may_leave: Callable[[], bool]) -> None:
+    async def _wait_for_slot(self, is_retry: bool, priority: int, may_leave: Callable[[], bool]) -> None:
         """Wait until requests are not held back and a slot is free, and take it."""
         self._n_retries_at_gate += is_retry
         self._n_at_gate += 1
@@ -294,6 +307,9 @@ class RateLimiter:
 
     Requests are admitted one after another, the most urgent first, whatever their size (generic cell rate algorithm,
     ITU-T I.371): each is scheduled after the time that the earlier ones take at the limit, less `RATE_BURST_S`.
+
+    Attributes:
+        is_unlimited: whether it has neither limit, so that requests need not acquire it.
     """
 
     def __init__(
@@ -314,7 +330,7 @@ class RateLimiter:
         self._limits_per_s = tuple((per_minute or math.inf) / 60 for per_minute in (rpm, tpm))
         # Times by `clock` at which all admitted requests are within each limit.
         self._conforming_at = [-math.inf, -math.inf]
-        self._is_unlimited = rpm is None and tpm is None
+        self.is_unlimited = rpm is None and tpm is None
         self._queue, self._is_admitting = RequestQueue(), False
 
     def reserve(self, tokens: float) -> float:
@@ -332,10 +348,8 @@ class RateLimiter:
 
         Args:
             tokens: about how many the request takes.
-            is_retry, priority: which of the waiting requests goes first; see `ConcurrencyLimiter.slot`.
+            is_retry, priority: which of the waiting requests goes first; see `ConcurrencyLimiter.take_slot`.
         """
-        if self._is_unlimited:
-            return
         turn = self._queue.join(is_retry=is_retry, priority=priority)
         self._admit_next()
         try:

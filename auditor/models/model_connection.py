@@ -6,8 +6,8 @@ import asyncio
 import functools
 import random
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from auditor.error_messages import how_to_fix
 from auditor.errors import ModelSetupError
 from auditor.models.failure_streaks import ModelFailures
 from auditor.models.failures import RequestFailure
-from auditor.models.limiter import ConcurrencyLimiter, HeldBack, RateLimiter, SharedSlots
+from auditor.models.limiter import ConcurrencyLimiter, HeldBack, HeldSlot, RateLimiter, SharedSlots
 from auditor.models.litellm_client import TokenPrice, token_price
 from auditor.models.provider_request import ProviderReply, failed_answer
 from auditor.models.retries import (
@@ -79,10 +79,10 @@ class KeyConnection:
 
 
 class RequestSlot(NamedTuple):
-    """Permission to send one request: with which key, and since when, by its limiter's clock."""
+    """Permission to send one request: with which key, and the slots of its limiter, to be released afterwards."""
 
     key: KeyConnection
-    sent_at: float
+    held: HeldSlot
 
 
 @dataclass(slots=True)
@@ -92,6 +92,7 @@ class ModelConnection:
     Attributes:
         section: the model's section in the config.
         price: per token; None if unknown.
+        timeout_s: time limit of a request, in seconds.
         deadline_s: time limit of a call, in seconds.
         keys: state of each of its keys, which share its requests; one even if it has no key.
         first_request_lock: held by the first call, which shows whether the model can be used.
@@ -104,6 +105,7 @@ class ModelConnection:
 
     section: ModelSection
     price: TokenPrice | None
+    timeout_s: float
     deadline_s: float
     keys: Sequence[KeyConnection]
     first_request_lock: asyncio.Lock
@@ -126,28 +128,29 @@ class ModelConnection:
         error = f"no {'further ' if has_attempts else ''}request was sent: {cause}"
         return Answer(call.key, Outcome.RATE_LIMITED, error=error)
 
-    @asynccontextmanager
-    async def request_slot(
-        self, priority: int, tokens: float, deadline: float | None
-    ) -> AsyncIterator[RequestSlot | None]:
-        """Wait until all limits allow a request, or until the run is stopped; hold its slots until exit.
+    async def take_slot(
+        self, priority: int, estimate_tokens: Callable[[], float], deadline: float | None
+    ) -> RequestSlot | None:
+        """Wait until all limits allow a request, or until the run is stopped; its slots are held until released.
 
         Args:
             priority: of the requests that wait, one with the lowest number goes first.
-            tokens: about how many tokens it takes.
+            estimate_tokens: about how many tokens it takes; called if they are limited.
             deadline: end of the call's time, by `time.monotonic`; None before its first request.
 
-        Yields:
+        Returns:
             With which key it may be sent, and since when; None if the deadline passed before.
         """
-        async with AsyncExitStack() as stack:
-            slot: RequestSlot | None = None
-            with suppress(TimeoutError):
-                async with asyncio.timeout_at(deadline):
-                    slot = await self._take_slot(stack, priority, tokens, is_retry=deadline is not None)
-            yield slot
+        if deadline is None:
+            return await self._take_slot_of_key(priority, estimate_tokens, is_retry=False)
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(deadline):
+                return await self._take_slot_of_key(priority, estimate_tokens, is_retry=True)
+        return None
 
-    async def _take_slot(self, stack: AsyncExitStack, priority: int, tokens: float, *, is_retry: bool) -> RequestSlot:
+    async def _take_slot_of_key(
+        self, priority: int, estimate_tokens: Callable[[], float], *, is_retry: bool
+    ) -> RequestSlot:
         """Wait until a request may be sent with one of the keys; one that rests is left as soon as another is free."""
         admitted_by: list[RateLimiter] = []
         while True:
@@ -156,17 +159,13 @@ class ModelConnection:
                 key=lambda key: (key.limiter.wait_s() > 0, key.limiter.load, key.n_chosen),
             )
             key.n_chosen += 1
-            if key.rate_limiter not in admitted_by:
-                await key.rate_limiter.acquire(tokens, is_retry=is_retry, priority=priority)
+            if not key.rate_limiter.is_unlimited and key.rate_limiter not in admitted_by:
+                await key.rate_limiter.acquire(estimate_tokens(), is_retry=is_retry, priority=priority)
                 admitted_by.append(key.rate_limiter)
             may_leave = functools.partial(self.has_free_key, but=key)
-            try:
-                sent_at = await stack.enter_async_context(
-                    key.limiter.slot(is_retry=is_retry, priority=priority, may_leave=may_leave)
-                )
-            except HeldBack:
-                continue
-            return RequestSlot(key, sent_at)
+            with suppress(HeldBack):
+                held = await key.limiter.take_slot(is_retry=is_retry, priority=priority, may_leave=may_leave)
+                return RequestSlot(key, held)
 
     def has_free_key(self, but: KeyConnection | None = None) -> bool:
         """Whether requests with one of the keys, other than `but`, are not held back now."""
@@ -257,6 +256,7 @@ def connect_models(
         connections[model.name] = ModelConnection(
             section=model,
             price=token_price(model),
+            timeout_s=model.resolved_timeout_s,
             deadline_s=limits.resolved_deadline_s(model.resolved_timeout_s),
             keys=keys,
             first_request_lock=asyncio.Lock(),

@@ -122,9 +122,10 @@ async def test_a_success_lifts_the_limit_that_a_failure_has_set() -> None:
 
     async def occupy_slot() -> None:
         nonlocal n_in_flight
-        async with streak.slot():
-            n_in_flight += 1
-            await release.wait()
+        await streak.begin_call()
+        n_in_flight += 1
+        await release.wait()
+        streak.end_call()
 
     streak.record(success)
     streak.record(failure)

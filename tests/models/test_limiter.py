@@ -21,6 +21,7 @@ from auditor.models.limiter import (
 )
 from auditor.models.request_queue import RequestGate
 from tests.support.patience import PATIENCE_S
+from tests.support.slots import hold_slot
 from tests.support.virtual_time import Clock
 
 
@@ -35,14 +36,14 @@ async def use_all_slots(limiter: ConcurrencyLimiter, sent_at: float = 0.0) -> No
     """Run as many requests at once as the limit allows; all succeed."""
     async with AsyncExitStack() as stack:
         for _ in range(int(limiter.limit)):
-            await stack.enter_async_context(limiter.slot())
+            await stack.enter_async_context(hold_slot(limiter))
     for _ in range(max(4, int(limiter.limit) + 1)):
         limiter.record_success(sent_at)
 
 
 async def send(limiter: ConcurrencyLimiter, name: str, order: list[str]) -> None:
     """Send a request, which is a retry if its name says so, and append its name to `order`."""
-    async with limiter.slot(is_retry=name.startswith("retry")):
+    async with hold_slot(limiter, is_retry=name.startswith("retry")):
         order.append(name)
 
 
@@ -104,7 +105,7 @@ async def test_server_errors_hold_requests_back_only_for_as_long_as_the_provider
 
 async def test_a_call_that_was_sent_goes_before_calls_that_were_not() -> None:
     limiter, order = make_limiter(1), list[str]()
-    async with asyncio.TaskGroup() as tasks, limiter.slot():
+    async with asyncio.TaskGroup() as tasks, hold_slot(limiter):
         for name in ("new 1", "new 2", "retry 1", "retry 2"):
             tasks.create_task(send(limiter, name, order))
             await asyncio.sleep(0)
@@ -119,10 +120,10 @@ async def test_waiting_reviews_go_before_answers_and_answers_before_probes_at_al
     limiters, order = [make_limiter(2, shared_slots=[slots]) for _ in range(2)], list[tuple[int, str]]()
 
     async def send(model: int, purpose: Purpose) -> None:
-        async with limiters[model].slot(priority=purpose.priority):
+        async with hold_slot(limiters[model], priority=purpose.priority):
             order.append((model, purpose.value))
 
-    async with asyncio.TaskGroup() as tasks, limiters[0].slot(), limiters[0].slot():
+    async with asyncio.TaskGroup() as tasks, hold_slot(limiters[0]), hold_slot(limiters[0]):
         for purpose in (Purpose.declare("logic"), Purpose.DIRECT, Purpose.REVIEW):
             for model in (1, 0):
                 tasks.create_task(send(model, purpose))
@@ -135,7 +136,7 @@ async def test_waiting_reviews_go_before_answers_and_answers_before_probes_at_al
 async def test_a_cancelled_request_leaves_its_place_and_its_slots() -> None:
     slots = SharedSlots(1)
     limiter, order = make_limiter(1, shared_slots=[slots]), list[str]()
-    async with limiter.slot():
+    async with hold_slot(limiter):
         tasks = [asyncio.create_task(send(limiter, name, order)) for name in ("waiting", "granted", "last")]
         await asyncio.sleep(0)
         assert limiter.load == 4
@@ -154,7 +155,7 @@ async def test_a_retry_that_waits_out_a_pause_goes_before_calls_that_wait_for_a_
     clock, order = Clock(), list[str]()
     limiter = make_limiter(1, clock=clock)
     async with asyncio.TaskGroup() as tasks:
-        async with limiter.slot() as sent_at:
+        async with hold_slot(limiter) as sent_at:
             tasks.create_task(send(limiter, "new 1", order))
             await asyncio.sleep(0)
             clock.now += 1
@@ -179,7 +180,7 @@ async def test_server_errors_stop_growth_and_do_not_cut_the_limit() -> None:
 async def test_an_unused_limit_does_not_grow() -> None:
     limiter = make_limiter()
     for _ in range(1000):
-        async with limiter.slot():
+        async with hold_slot(limiter):
             pass
         limiter.record_success(0.0)
     assert limiter.limit == DEFAULT_INITIAL_CONCURRENCY
@@ -191,7 +192,7 @@ async def test_never_more_in_flight_than_the_limit_and_nobody_starves() -> None:
 
     async def work() -> None:
         nonlocal in_flight, peak_in_flight, n_finished
-        async with limiter.slot():
+        async with hold_slot(limiter):
             in_flight += 1
             peak_in_flight = max(peak_in_flight, in_flight)
             await asyncio.sleep(0)
@@ -206,7 +207,7 @@ async def test_only_as_many_waiting_tasks_are_woken_as_slots_are_free() -> None:
     limiter, n_requests, steps = make_limiter(10, initial_limit=2), 2000, 0
 
     async def send_request() -> None:
-        async with limiter.slot():
+        async with hold_slot(limiter):
             await asyncio.sleep(0)
         limiter.record_success(0.0)
 
@@ -230,7 +231,7 @@ async def test_only_as_many_waiting_tasks_are_woken_as_slots_are_free() -> None:
 
 async def test_a_woken_task_that_is_cancelled_wakes_the_next() -> None:
     limiter = make_limiter(1)
-    async with limiter.slot():
+    async with hold_slot(limiter):
         woken_task, next_task = (asyncio.create_task(send(limiter, "", [])) for _ in range(2))
         await asyncio.sleep(0)
     woken_task.cancel()  # it is woken, but has not run yet
@@ -239,12 +240,12 @@ async def test_a_woken_task_that_is_cancelled_wakes_the_next() -> None:
 
 async def test_a_cancelled_wait_leaves_no_slot_occupied() -> None:
     limiter = make_limiter(1)
-    async with limiter.slot():
-        slot_task = asyncio.create_task(limiter.slot().__aenter__())
+    async with hold_slot(limiter):
+        slot_task = asyncio.create_task(hold_slot(limiter).__aenter__())
         await asyncio.sleep(0)
         slot_task.cancel()
         await asyncio.gather(slot_task, return_exceptions=True)
-    async with asyncio.timeout(PATIENCE_S), limiter.slot():
+    async with asyncio.timeout(PATIENCE_S), hold_slot(limiter):
         pass
 
 

@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from auditor.models.limiter import ConcurrencyLimiter
 from auditor.models.request_queue import MAX_PROBE_S, RequestGate
 from tests.support.patience import PATIENCE_S
+from tests.support.slots import hold_slot
 from tests.support.virtual_time import Clock, VirtualClock, make_virtual_loop, run_in_virtual_time
 
 
@@ -94,10 +95,10 @@ async def test_throttling_pauses_no_longer_than_the_maximum_wait() -> None:
     limiter.record_throttling(86_400.0, clock.now)
     for _ in range(2):
         with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.1), limiter.slot():
+            async with asyncio.timeout(0.1), hold_slot(limiter):
                 pass
     clock.now += 60.0
-    async with asyncio.timeout(PATIENCE_S), limiter.slot() as sent_at:
+    async with asyncio.timeout(PATIENCE_S), hold_slot(limiter) as sent_at:
         limiter.record_success(sent_at + 1)
     assert announced == [(60.0, 86_400.0)]
     limit_before = limiter.limit
@@ -116,7 +117,7 @@ def test_waiting_requests_pass_as_soon_as_the_probe_is_accepted(monkeypatch: pyt
         limiter.record_throttling(2.0, start)
 
         async def send() -> None:
-            async with limiter.slot() as passed_at:
+            async with hold_slot(limiter) as passed_at:
                 sent_at.append(passed_at - start)
                 await asyncio.sleep(0.03)
                 limiter.record_success(passed_at)
@@ -140,7 +141,7 @@ async def test_a_refused_model_holds_back_its_account_and_lets_another_model_pro
     assert other.wait_s() == 2.0
     assert refused.wait_s() > 2.0
     clock.now = 2.0
-    async with other.slot() as sent_at:
+    async with hold_slot(other) as sent_at:
         assert refused.wait_s() > 0
         other.record_success(sent_at)
     assert other.wait_s() == 0
@@ -151,16 +152,16 @@ async def test_a_model_that_stays_refused_while_its_account_is_accepted_holds_ba
     refused, other = make_account(clock)
     refused.record_throttling(20.0, clock.now)
     clock.now = 20.0
-    async with other.slot() as sent_at:
+    async with hold_slot(other) as sent_at:
         other.record_success(sent_at)
     for _ in range(10):
         clock.now += refused.wait_s()
-        async with refused.slot() as sent_at:
+        async with hold_slot(refused) as sent_at:
             refused.record_throttling(20.0, sent_at)
         assert other.wait_s() == 0
         assert refused.wait_s() == pytest.approx(20.0)
     clock.now += 20.0
-    async with refused.slot() as sent_at:
+    async with hold_slot(refused) as sent_at:
         refused.record_success(sent_at)
     clock.now += 1.0
     refused.record_throttling(20.0, clock.now)  # a new episode may be the account's
@@ -176,11 +177,11 @@ async def test_a_wait_of_the_account_is_announced_once_and_not_by_each_model() -
     limiter = ConcurrencyLimiter(own_gate, clock=clock, account_gate=account_gate)
     limiter.record_throttling(20.0, clock.now)
     with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.1), limiter.slot():
+        async with asyncio.timeout(0.1), hold_slot(limiter):
             pass
     clock.now = 20.05  # only the model's own gate is closed: another model's request goes first
     with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.01), limiter.slot():
+        async with asyncio.timeout(0.01), hold_slot(limiter):
             pass
     assert announced == ["account"]
 
@@ -241,7 +242,7 @@ class LimiterMachine(RuleBasedStateMachine):
     async def send(self, request: Request, is_retry: bool) -> None:
         """Wait for a slot, check that the request may pass, and wait for its verdict."""
         limiter = self.limiters[request.model]
-        async with limiter.slot(is_retry=is_retry) as sent_at:
+        async with hold_slot(limiter, is_retry=is_retry) as sent_at:
             self.check_admission(request.model, sent_at)
             request.sent_at = sent_at
             verdict = await request.verdict
