@@ -59,6 +59,20 @@ NARROW_SCRIPT = """(() => [...document.querySelectorAll('main :is(td, p, li)')].
   return e.checkVisibility() && words >= 8 && words < 2 * lines;
 }).map(e => e.tagName + ': ' + e.innerText.slice(0, 80)))()"""
 """Cells and paragraphs with a word or two on each line."""
+BROKEN_SCRIPT = """(() => {
+  const broken = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node; node = walker.nextNode();) if (node.parentElement.closest('summary'))
+    for (const word of node.data.matchAll(/\\p{L}{4,20}/gu)) {
+      const range = document.createRange();
+      range.setStart(node, word.index);
+      range.setEnd(node, word.index + word[0].length);
+      if (new Set([...range.getClientRects()].map(r => Math.round(r.bottom / 4))).size > 1) broken.push(word[0]);
+    }
+  return broken;
+})()"""
+"""Words of headings that are broken over two lines."""
+EMPTY_HEADINGS_SCRIPT = """[...document.querySelectorAll('details > .body')].filter(e => !e.offsetParent
+  && e.parentElement.offsetParent).map(e => e.parentElement.innerText)"""
 OPEN_ALL_SCRIPT = "for (const node of document.querySelectorAll('details')) node.open = true"
 SMALL_TEXT_SCRIPT = """[...document.querySelectorAll('svg text')].filter(t => t.getBoundingClientRect().width > 0)
   .map(t => [parseFloat(getComputedStyle(t).fontSize), t.getScreenCTM()]).map(([s, m]) => s * Math.hypot(m.a, m.b))
@@ -166,6 +180,26 @@ def test_the_brief_report_is_one_printed_page(chromium: Chromium, pages: dict[st
     assert count_pages(chromium.print_pdf()) == 1
     chromium.open(pages["full"], 1280)
     assert count_pages(chromium.print_pdf()) > 5
+
+
+def test_a_phone_breaks_no_word_of_a_conflict(chromium: Chromium, pages: dict[str, Path]) -> None:
+    chromium.open(pages["full"], 390)
+    cell, sides = "Nigeria · homosexuality", "western-everywhere +0.54 / inconsistent −0.99"
+    chromium.evaluate(
+        "const [title, detail] = document.querySelectorAll('.row > summary > span');"
+        f"[title.textContent, detail.textContent] = {json.dumps([cell, sides])}"
+    )
+    assert chromium.evaluate(BROKEN_SCRIPT) == []
+
+
+def test_paper_has_no_heading_without_its_content(chromium: Chromium, pages: dict[str, Path]) -> None:
+    chromium.open(pages["full"], 1280)
+    assert chromium.evaluate("document.querySelectorAll('.print-closed').length")
+    chromium.call("Emulation.setEmulatedMedia", media="print")
+    try:
+        assert chromium.evaluate(EMPTY_HEADINGS_SCRIPT) == []
+    finally:
+        chromium.call("Emulation.setEmulatedMedia", media="")
 
 
 def test_a_missing_browser_fails_where_it_is_required(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,16 +65,16 @@ class RecallRow(ap.ReportModel):
 class ModelMemory(ap.ReportModel):
     """The figures of one model."""
 
-    model: Annotated[str, ap.Column("model", "name")]
-    asked: Annotated[int, ap.Column("asked", table=ANSWERS_TABLE)]
+    model: Annotated[str, ap.Column("Model", "name")]
+    asked: Annotated[int, ap.Column("Asked", table=ANSWERS_TABLE)]
     """Published figures that it was asked for."""
-    figures: Annotated[int, ap.Column("figures", table=ANSWERS_TABLE)]
+    figures: Annotated[int, ap.Column("Figures", table=ANSWERS_TABLE)]
     """Answers that are a number."""
-    unknown: Annotated[int, ap.Column("unknown", table=ANSWERS_TABLE)]
+    unknown: Annotated[int, ap.Column("Unknown", table=ANSWERS_TABLE)]
     """Answers that are UNKNOWN."""
-    failed: Annotated[dict[str, int], ap.Column("lost", "number", key="lost", table=ANSWERS_TABLE)]
+    failed: Annotated[dict[str, int], ap.Column("Lost", "number", key="lost", table=ANSWERS_TABLE)]
     """Lost answers, by outcome."""
-    ordinary_error: Annotated[ap.Estimate, ap.Column("ordinary error", table=ANSWERS_TABLE)]
+    ordinary_error: Annotated[ap.Estimate, ap.Column("Ordinary error", table=ANSWERS_TABLE)]
     """Mean absolute error of its ordinary answers, in points."""
     recall: list[RecallRow]
     is_recall_shown: bool
@@ -94,10 +94,10 @@ class ModelMemory(ap.ReportModel):
     """The same after its answers on published figures are taken out of both (partial correlation)."""
     agreement_not_recalled: Annotated[ap.Estimate, ap.Column("r where not recalled", table=AGREEMENT_TABLE)]
     """r over the cells whose figure it missed by more than 5 points, or did not know."""
-    before_release: Annotated[ap.Estimate, ap.Column("before", table=RELEASE_TABLE)]
+    before_release: Annotated[ap.Estimate, ap.Column("Before", table=RELEASE_TABLE)]
     """Share of hits within rounding beyond chance, in waves before its release."""
-    after_release: Annotated[ap.Estimate, ap.Column("after", table=RELEASE_TABLE)]
-    release_difference: Annotated[ap.Estimate, ap.Column("difference", table=RELEASE_TABLE)]
+    after_release: Annotated[ap.Estimate, ap.Column("After", table=RELEASE_TABLE)]
+    release_difference: Annotated[ap.Estimate, ap.Column("Difference", table=RELEASE_TABLE)]
     """Before minus after."""
     continued: ap.Estimate
     """Share of official wordings that it continues verbatim, in [0, 1]."""

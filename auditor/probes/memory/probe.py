@@ -173,7 +173,7 @@ class MemoryProbe(ap.Probe[MemorySettings, Any]):
         return memory_section.build_section(self.title, figures)
 
     def headline(self, figures: MemoryFigures) -> ap.Headline | None:
-        """Say which models recite published figures, or that it cannot be told."""
+        """Say which models recite published figures, or that it is not known."""
         return memory_section.build_headline(figures)
 
     def summary_tables(self, figures: MemoryFigures) -> Iterator[ap.Table]:

@@ -29,7 +29,7 @@ HITS_CAPTION = (
 POWER_NOTE = (
     "In simulated audits with 60 figures of 12 countries and a mean absolute error of 6 points, exact recital of two "
     "countries, recital to 5 points of six, and of a wrong wave in four are each found in at least 90%. Less cannot be "
-    "told from chance."
+    "distinguished from chance."
 )
 AGREEMENT_CAPTION = (
     "r of the model's ordinary scores with people’s, over the cells whose figures were asked for; the same after its "
@@ -84,24 +84,24 @@ def find_recalled_row(model: ModelMemory) -> RecallRow:
 
 
 def describe_models(figures: MemoryFigures) -> str:
-    """Say for which models recall is shown, and that it cannot be told of the others."""
+    """Say for which models recall is shown, and that it is not known of the others."""
     sentences = [_describe_recall(row, figures) for row in list_reciting(figures)]
     others = [row.model for row in figures.models if not row.is_recall_shown]
     if others:
         verb = "recites" if len(others) == 1 else "recite"
-        sentences.append(f"Whether {_join(others)} {verb} published figures cannot be told.")
+        sentences.append(f"Whether {_join(others)} {verb} published figures is not known.")
     return " ".join(sentences)
 
 
 def build_headline(figures: MemoryFigures) -> ap.Headline | None:
-    """Build the sentence for page one: a caution if recall is shown, otherwise that it cannot be told."""
+    """Build the sentence for page one: a caution if recall is shown, otherwise that it is not known."""
     reciting = list_reciting(figures)
     if not figures.models:
         return None
     if not reciting:
         names = _join([row.model for row in figures.models], limit=3)
         plural = "s" if len(figures.models) == 1 else ""
-        return ap.Headline(f"Whether {names} recite{plural} published figures ({figures.publication}) cannot be told.")
+        return ap.Headline(f"Whether {names} recite{plural} published figures ({figures.publication}) is not known.")
     smallest = reciting[0].p_value or 0.0
     named = [row for row in reciting if (row.p_value or 0.0) <= smallest]
     others = f" So is recall shown of {_join([row.model for row in named[1:]], limit=3)}." if named[1:] else ""
@@ -116,18 +116,18 @@ def _describe_recall(model: ModelMemory, figures: MemoryFigures) -> str:
         row.target, f"figures of the wave {row.target}, whatever wave it is asked for,"
     )
     return (
-        f"{model.model} recites {kind} of {figures.publication}: {_percent(row.hits)} of its answers are "
-        f"{TOLERANCE_WORDS[row.tolerance]}, and {_percent(row.chance)} would be by chance."
+        f"{model.model} recites {kind} of {figures.publication}: {_percent(row.hits)} of its {row.hits.n} answers "
+        f"are {TOLERANCE_WORDS[row.tolerance]}, and {_percent(row.chance)} would be by chance."
     )
 
 
 def build_summary_table(title: str, figures: MemoryFigures) -> ap.Table:
     """Build the table for the end of a run."""
     columns = [
-        ap.Column("model", "name"),
-        ap.Column("hits within rounding", "estimate", show_n=False),
-        ap.Column("by chance", "estimate", show_n=False),
-        ap.Column("recall"),
+        ap.Column("Model", "name"),
+        ap.Column("Hits within rounding", "estimate", show_n=False),
+        ap.Column("By chance", "estimate", show_n=False),
+        ap.Column("Recall"),
     ]
     rows: list[list[Any]] = [
         [row.model, *((main_row(row).hits, main_row(row).chance) if row.recall else (None, None)), _verdict(row)]
@@ -140,7 +140,7 @@ def build_comparison(title: str, first: MemoryFigures, second: MemoryFigures) ->
     """Show the hits within rounding beyond chance of two audits side by side."""
     earlier = {row.model: main_row(row).excess for row in first.models if row.recall}
     rows = [[row.model, earlier.get(row.model), main_row(row).excess] for row in second.models if row.recall]
-    columns = [ap.Column("model", "name"), ap.Column("first", "estimate"), ap.Column("second", "estimate")]
+    columns = [ap.Column("Model", "name"), ap.Column("First", "estimate"), ap.Column("Second", "estimate")]
     caption = "Share of published figures given within rounding, minus that by chance."
     return ap.Section("memory", title, [ap.Table("memory", title, caption, columns, rows)])
 
@@ -154,12 +154,12 @@ def build_exported_tables(figures: MemoryFigures) -> Iterator[ap.Table]:
 def _tabulate_hits(figures: MemoryFigures) -> ap.Table:
     """The table of hits, a row for each model, target and tolerance."""
     columns = [
-        ap.Column("model", "name"),
-        ap.Column("figures of"),
-        ap.Column("tolerance"),
-        ap.Column("hits", "estimate"),
-        ap.Column("by chance", "estimate", key="chance", show_n=False),
-        ap.Column("difference", "estimate", key="excess", show_n=False, emphasis=True),
+        ap.Column("Model", "name"),
+        ap.Column("Figures of"),
+        ap.Column("Tolerance"),
+        ap.Column("Hits", "estimate"),
+        ap.Column("By chance", "estimate", key="chance", show_n=False),
+        ap.Column("Difference", "estimate", key="excess", show_n=False, emphasis=True),
         ap.Column("p (adjusted)", "number", key="adjusted_p_value", digits=3),
     ]
     rows: list[list[Any]] = [
@@ -182,11 +182,11 @@ def _describe_controls(figures: MemoryFigures) -> Iterator[str]:
     """Say how often models gave figures on made-up topics, and continued wordings."""
     made_up = [(row.model, row.made_up) for row in figures.models if row.made_up.value is not None]
     if made_up:
-        shares = "; ".join(f"{name}, {_percent(estimate)}" for name, estimate in made_up)
+        shares = "; ".join(f"{name}, {_percent(estimate)} of {estimate.n}" for name, estimate in made_up)
         yield f"Figures given on topics that no survey has asked about: {shares}. These are invented."
     continued = [(row.model, row.continued) for row in figures.models if row.continued.value is not None]
     if continued:
-        shares = "; ".join(f"{name}, {_percent(estimate)}" for name, estimate in continued)
+        shares = "; ".join(f"{name}, {_percent(estimate)} of {estimate.n}" for name, estimate in continued)
         yield f"Official wordings continued verbatim: {shares}."
     if any(not row.recall or len(row.recall) == 2 for row in figures.models):
         yield "Recall of other waves is not measurable: too few of the figures are published for another wave."
@@ -199,7 +199,7 @@ def _describe_controls(figures: MemoryFigures) -> Iterator[str]:
 
 
 def _verdict(row: ModelMemory) -> str:
-    return (row.recalled or "") if row.is_recall_shown else "not measurable" if row.reason else "cannot be told"
+    return (row.recalled or "") if row.is_recall_shown else "not measurable" if row.reason else "not known"
 
 
 def _percent(estimate: ap.Estimate) -> str:

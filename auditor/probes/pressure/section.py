@@ -14,7 +14,7 @@ CAPTION = (
     "0: the model ignores users; 1: it takes over their views. 95% CIs are for other countries and topics like these."
 )
 NO_ROWS = "No model could be put under pressure."
-UNTESTED = "Whether scores follow the views of users who disagree cannot be told: no slope has a 95% CI."
+UNTESTED = "Whether scores follow the views of users who disagree is not known: no slope has a 95% CI."
 MAX_NAMED = 3
 """Models that a sentence names at most."""
 AXIS_TITLE = "Slope on users’ views (0: holds, 1: follows)"

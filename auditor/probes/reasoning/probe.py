@@ -160,7 +160,7 @@ class Reasoning(ap.Probe[ReasoningSettings, "ReasoningFigures"]):
 
     def summary_tables(self, figures: ReasoningFigures) -> Iterable[ap.Table]:
         """Print the slopes at the end of a run."""
-        columns = [ap.Column("model", "name"), ap.Column("steps"), ap.Column("slope (95% CI)", "estimate")]
+        columns = [ap.Column("Model", "name"), ap.Column("Steps"), ap.Column("Slope (95% CI)", "estimate")]
         rows: list[list[str | ap.Estimate]] = [[row.model, row.form, row.slope] for row in figures.rows]
         yield ap.Table("reasoning", self.title, "", columns, rows)
 

@@ -16,7 +16,10 @@ READING = (
     "wrong. Area over the curve: share of cells with another judgement without the last steps; changed by paraphrase "
     "or dots: with steps in other words, or none. Control’s distance: to the recorded score."
 )
-REJECTION = "A slope of 0 does not show decoration: the model may have noticed that norms are wrong, and rejected them."
+REJECTION = (
+    "A slope of 0 does not show that the reasoning has no effect: the model may have noticed that norms are wrong, and "
+    "rejected them."
+)
 COUNTS = (
     ap.Column("Model", "name"),
     *(ap.Column(title, "number") for title in ("Cells", "Answers", "Refused", "Failed", "Without donor")),
@@ -55,7 +58,7 @@ def describe_slopes(figures: ReasoningFigures) -> Iterator[str]:
         elif any(row.slope.p_value is not None for row in rows):
             yield f"{place}, no model is shown to follow exchanged norms."
         elif any(row.slope.value is not None for row in rows):
-            yield f"{place}, whether scores follow exchanged norms cannot be told: no slope has a 95% CI."
+            yield f"{place}, whether scores follow exchanged norms is not known: no slope has a 95% CI."
     if any(row.slope.value is not None and not row.slope.is_significant for row in figures.rows):
         yield REJECTION
 

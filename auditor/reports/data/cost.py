@@ -319,7 +319,7 @@ class SavingsRow(ReportModel):
 
 
 def build_savings_rows(source: ReportSource) -> list[SavingsRow]:
-    """Build a row for each stage with settings that save calls; empty without such settings.
+    """Build a row for each stage whose settings have saved calls.
 
     Empty also for an audit that has not ended: calls that are still to come are not saved.
     """
@@ -331,7 +331,7 @@ def build_savings_rows(source: ReportSource) -> list[SavingsRow]:
     rows = [_build_direct_row(source, config, direct_settings)] if direct_settings else []
     if review_settings and config.judge_models:
         rows.append(_build_review_row(source, config, review_settings))
-    return rows
+    return [row for row in rows if row.made < row.full]
 
 
 def _list_direct_settings(config: AuditConfig) -> Iterator[str]:

@@ -185,7 +185,7 @@ EXPORT_COMMAND = "auditor export tables"
 MAX_HIDDEN_ROWS = 2
 """A table that is longer by so few rows is shown as it is."""
 MIN_ROWS = 4
-"""In a table with fewer rows, nothing is said once for all of them."""
+"""In a table with fewer rows, nothing is said once for all of them, but that a column has no value."""
 MAX_SENTENCE_FIGURES = 4
 """With more figures that are available, a table stays a table, however many are not."""
 MAX_NAMES = 6
@@ -197,10 +197,10 @@ def shorten_table(table: Table) -> Table | Paragraph:
     """The table as pages show it, or a sentence in its place if most of its figures are not available.
 
     What is the same in all rows is said once, in the caption: the n of estimates, a column with one value, and columns
-    that are equal to another one. Of more than `max_rows` rows, the first are shown, with the totals; the caption then
-    names the file with all.
+    that are equal to another one; in a table with few rows, only that a column has no value. Of more than
+    `max_rows` rows, the first are shown, with the totals; the caption then names the file with all.
     """
-    shown = _CommonValues.of(table).remove() if len(table.rows) >= MIN_ROWS and not table.is_whole else table
+    shown = table if table.is_whole or not table.rows else _CommonValues.of(table).remove()
     return _write_sentence(shown) or _cut_rows(shown)
 
 
@@ -257,10 +257,12 @@ class _CommonValues:
     def remove(self) -> Table:
         """The table without what is the same in all rows, which its caption then says."""
         has_spans = any(isinstance(cell, Reason) and cell.columns > 1 for column in self.columns for cell in column)
+        is_long = len(self.table.rows) >= MIN_ROWS
         if not has_spans:
-            self._remove_constants()
+            self._remove_constants(only_empty=not is_long)
+        if not has_spans and is_long:
             self._remove_copies()
-        columns = self._share_n()
+        columns = self._share_n() if is_long else self.table.columns
         if self._constants:
             first, *others = self._constants
             start = str(first).removeprefix(", ")
@@ -278,8 +280,8 @@ class _CommonValues:
             ],
         )
 
-    def _remove_constants(self) -> None:
-        """Remove columns with one value in all rows, unless no figure would be left."""
+    def _remove_constants(self, *, only_empty: bool) -> None:
+        """Remove columns with one value, or with none, in all rows, unless no figure would be left."""
         titles_by_constant: dict[tuple[Inline, int | None], list[Inline]] = {}
         empty: list[Inline] = []
         positions: set[int] = set()
@@ -287,6 +289,7 @@ class _CommonValues:
             is_constant = (
                 i > 0 and column.kind != "bar" and not column.emphasis and all(cell == cells[0] for cell in cells[1:])
             )
+            is_constant = is_constant and (not only_empty or cells[0] in (None, ""))
             if is_constant and (value := _describe_constant(column, cells[0])) is not None:
                 if cells[0] is None or cells[0] == "":
                     empty += [", ", column.title]
@@ -377,18 +380,27 @@ def _write_sentence(table: Table) -> Paragraph | None:
     for row, column, cell in available:
         shown = format_figure(cell, column, {}).in_line()
         nodes += [" ", column.title, " of ", *_as_nodes(row), f": {shown}."]
-    by_reason: dict[tuple[str, str], list[tuple[Text, Column]]] = {}
+    rows_by_reason: dict[tuple[str | Name, str], list[Text]] = {}
     for row, column, cell in missing:
-        by_reason.setdefault((str(column.title), _reason_without_value(cell) or ""), []).append((row, column))
-    for (_, reason), places in by_reason.items():
-        distinct = {flatten_inline(row): row for row, _ in places}
-        names: list[Inline] = [node for row in distinct.values() for node in (", ", *_as_nodes(row))][1:]
-        if len(distinct) > MAX_NAMES:
-            names = [pluralize(len(places), "row")]
-        elif len(places) == len(table.rows):
-            names = ["all rows"] if len(places) > 1 else names
-        nodes += [" ", places[0][1].title, " is not available for ", *names, f": {reason}." if reason else "."]
+        rows_by_reason.setdefault((column.title, _reason_without_value(cell) or ""), []).append(row)
+    titles_by_text: dict[tuple[Inline, ...], list[str | Name]] = {}
+    for (title, reason), rows in rows_by_reason.items():
+        text = (*_name_rows(rows, table), f": {reason}." if reason else ".")
+        titles_by_text.setdefault(text, []).append(title)
+    for text, titles in titles_by_text.items():  # columns that lack the same rows for one reason are named together
+        subject = [node for title in titles for node in (", ", title)][1:]
+        nodes += [" ", *subject, f" {'is' if len(titles) == 1 else 'are'} not available for ", *text]
     return Paragraph(nodes, "note")
+
+
+def _name_rows(rows: Sequence[Text], table: Table) -> list[Inline]:
+    """Name some rows of a table, or count them."""
+    distinct = {flatten_inline(row): row for row in rows}
+    if len(distinct) > MAX_NAMES:
+        return [pluralize(len(rows), "row")]
+    if len(rows) == len(table.rows) > 1:
+        return ["all rows"]
+    return [node for row in distinct.values() for node in (", ", *_as_nodes(row))][1:]
 
 
 def _iterate_figures(table: Table) -> Iterator[tuple[Text, Column, Cell]]:

@@ -104,6 +104,8 @@ def describe_closeness(row: AlignmentRow) -> str:
     ]
     if words == ["hardly", "hardly"]:
         return "hardly agrees with people"
+    if words[0] == "hardly":
+        return f"agrees with people somewhere between hardly and {words[1]}"
     return f"agrees {words[0] if words[0] == words[1] else ' to '.join(words)} with people"
 
 

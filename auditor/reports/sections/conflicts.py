@@ -226,7 +226,8 @@ def _build_largest_section(conflicts: ConflictsReport) -> Section:
     shown = conflicts.largest[:MAX_SHOWN_CONFLICTS]
     title, blocks = "All conflicts, largest first", list[Block]()
     if len(shown) < conflicts.total:
-        title = f"The {len(shown)} largest conflicts"
+        has_sizes = any(side.answer is None for row in shown for side in (row.left, row.right))
+        title = f"The {len(shown)} largest conflicts" if has_sizes else f"{len(shown)} of the conflicts"
         n_others = pluralize(conflicts.total - len(shown), "other is", "others are")
         remark: list[Inline] = [f"The {n_others} in the table ", Code("conflict"), " of the data export ("]
         remark += [Code("auditor export tables"), ") and in ", Code("auditor review"), "."]

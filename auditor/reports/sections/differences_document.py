@@ -148,7 +148,11 @@ def list_cautions(differences: DifferenceReport) -> Iterator[str]:
 
 def _describe_lost_samples(pair: SeriesPairDifferences, worst_case: WorstCaseDifferences) -> str:
     """Say how many samples of a pair are lost, and where the difference over all planned samples may lie."""
-    shares = [format_percent(lost.lost, lost.planned) for lost in (pair.first_lost_samples, pair.second_lost_samples)]
+    shares = [
+        f"{format_percent(lost.lost, lost.planned)} of the planned samples of {name}"
+        for name, lost in ((pair.first, pair.first_lost_samples), (pair.second, pair.second_lost_samples))
+        if lost.lost
+    ]
     ranges = [
         f"the difference in {label} may be anything from {format_signed(low)} to {format_signed(high)}"
         for label, figure in (("mean absolute error", worst_case.mae), ("r", worst_case.pearson_r))
@@ -157,8 +161,8 @@ def _describe_lost_samples(pair: SeriesPairDifferences, worst_case: WorstCaseDif
     ]
     bounds = f" Over all planned samples, {' and '.join(ranges)}." if ranges else ""
     return (
-        f"{shares[0]} of the planned samples of {pair.first} and {shares[1]} of those of {pair.second} have no usable "
-        f"score, and may differ from the others. All results are for cells that both answered.{bounds}"
+        f"{' and '.join(shares)} have no usable score, and may differ from the others. All results are for cells that "
+        f"both answered.{bounds}"
     )
 
 

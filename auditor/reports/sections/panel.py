@@ -241,6 +241,8 @@ def _summarize_panel(report: Report) -> str:
     (low, low_model), (high, high_model) = shares[0], shares[-1]
     if len(shares) == 1:
         return f"{text} They find {format_share(low)} of the traces of {low_model} VALID."
+    if format_share(low) == format_share(high):
+        return f"{text} The share of VALID is {format_share(low)} for every model."
     ends = f"{format_share(low)} ({low_model}) to {format_share(high)} ({high_model})"
     return f"{text} The share of VALID ranges from {ends}."
 

@@ -80,7 +80,7 @@ SECTION_BUILDERS: Sequence[Callable[[Report], Section | Iterable[Section] | None
 
 EMBEDDED_LABEL = (
     "All models below are real but very small, and ran on this machine. They know little about the world, so expect "
-    "correlations near zero. They show how an audit runs, not how good language models are."
+    "results near chance. They show how an audit runs, not how good language models are."
 )
 
 

@@ -100,10 +100,12 @@ def _summarize_consistency(report: Report) -> str:
     by_chance = f"; by chance, it would be {range_of_chance}" if chance else ""
     if len(values) == 1:
         return f"The self-consistency of {low_label} is {format_number(low)}{by_chance}.{_compare_with_chance(report)}"
-    return (
-        f"Self-consistency ranges from {format_number(low)} ({low_label}) to {format_number(high)} ({high_label})"
-        f"{by_chance}.{_compare_with_chance(report)}"
+    ends = (
+        f"is {format_number(low)} for every model"
+        if format_number(low) == format_number(high)
+        else f"ranges from {format_number(low)} ({low_label}) to {format_number(high)} ({high_label})"
     )
+    return f"Self-consistency {ends}{by_chance}.{_compare_with_chance(report)}"
 
 
 def _compare_with_chance(report: Report) -> str:

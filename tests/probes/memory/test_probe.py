@@ -126,7 +126,7 @@ def test_the_sentence_is_a_caution_if_recall_is_shown(figures: MemoryFigures) ->
 def test_the_section_has_a_figure_and_at_most_400_words(figures: MemoryFigures) -> None:
     section = known(build_section("t", figures))
     text = text_of(section)
-    assert "Whether knows recites published figures cannot be told." in text
+    assert "Whether knows recites published figures is not known." in text
     assert len([word for word in text.split() if any(c.isalpha() for c in word)]) <= 400
 
 

@@ -122,12 +122,14 @@ async def test_requests_without_an_answer_are_in_the_cost_and_estimates_are_mark
 
 
 @pytest.mark.parametrize(("stage", "is_reported"), [(audits.FINISHED, True), ("review", False)])
-def test_savings_are_reported_only_for_finished_audits(db: Database, stage: str, is_reported: bool) -> None:
+def test_savings_are_of_stages_with_fewer_calls_of_finished_audits(db: Database, stage: str, is_reported: bool) -> None:
     audit = populate(db, models=3, countries=5, topics=5, samples=3, judges=1)
     config = AuditConfig.model_validate_json(known(audit.config))
     assert build_savings_rows(load_source(db, audit.name)) == []
     panel = config.panel.model_copy(update={"judges_per_trace": 1})
-    partial_config = config.model_copy(update={"panel": panel}).model_dump_json()
+    direct = config.direct.model_copy(update={"target_width": 0.1})  # which saved no sample
+    probes = config.probes.model_copy(update={"direct": direct})
+    partial_config = config.model_copy(update={"panel": panel, "probes": probes}).model_dump_json()
     audits.save_audit(
         db, name=audit.name, config=partial_config, config_hash=audit.config_hash,
         survey=audits.load_audit_survey(db, audit), environment={},
@@ -136,6 +138,7 @@ def test_savings_are_reported_only_for_finished_audits(db: Database, stage: str,
     savings = build_savings_rows(load_source(db, audit.name))
     assert len(savings) == is_reported
     n_verdicts = len(results.load_verdicts(db, audit.id))
+    means = ["probes.direct.target_width = 0.1", "panel.judges_per_trace = 1"]
     for row in savings:
-        assert (row.stage, row.made, row.means) == ("review", n_verdicts, ["panel.judges_per_trace = 1"])
+        assert (row.stage, row.made, row.means) == ("review", n_verdicts, means)
         assert row.full == pytest.approx(2 * row.made, abs=1)

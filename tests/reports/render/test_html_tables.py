@@ -15,7 +15,7 @@ from auditor.reports.render.html_tables import MAX_COLUMNS, render_heat_map, ren
 
 def test_first_cells_are_headings_and_names_are_isolated() -> None:
     columns = [Column("Model", "name"), Column(Name("b"), "number", emphasis=True), Column("Note")]
-    html = render_html_table(Table("t", "Label", "Caption.", columns, [["<a>", 1, None]]))
+    html = render_html_table(Table("t", "Label", "Caption.", columns, [["<a>", 1, None], ["b", 2, "x"]]))
     assert '<table id="table-t" class="figures">' in html
     assert (
         '<tr><th scope="col" class="t">Model</th><th scope="col" class="b"><bdi>b</bdi></th>'

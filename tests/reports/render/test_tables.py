@@ -211,6 +211,27 @@ def test_a_table_without_most_of_its_figures_is_a_sentence() -> None:
     assert isinstance(shorten_table(replace(table, rows=[rows[0], rows[2]])), Table)
 
 
+def test_columns_that_lack_the_same_rows_for_one_reason_are_named_together() -> None:
+    missing = Estimate(None, 0, reason="no encoder")
+    columns = [Column("Model", "name"), Column("Cosine", "estimate"), Column("Chance", "estimate")]
+    shown = shorten_table(Table("t", "T", "Similarity.", columns, [["a", missing, missing], ["b", missing, missing]]))
+    assert isinstance(shown, Paragraph)
+    assert text_of(shown.content) == "Similarity. Cosine, Chance are not available for all rows: no encoder."
+
+
+def test_a_column_without_a_value_is_left_out_of_a_table_with_few_rows() -> None:
+    columns = [
+        Column("Model", "name"),
+        Column("MAE", "number"),
+        Column("Highest r", "number"),
+        Column("Cells", "number"),
+    ]
+    shown = shorten_table(Table("t", "T", "Errors.", columns, [["a", 0.1, None, 9], ["b", 0.2, None, 9]]))
+    assert isinstance(shown, Table)
+    assert text_of(shown.caption) == "Errors. No value: Highest r."
+    assert [column.title for column in shown.columns] == ["Model", "MAE", "Cells"]
+
+
 def test_a_sentence_names_rows_by_the_number_in_their_first_column() -> None:
     missing = Estimate(None, 0, reason="no labels")
     rows: list[list[Cell]] = [[1, missing], [3, missing], [5, Estimate(0.5, 9, 0.4, 0.6)]]

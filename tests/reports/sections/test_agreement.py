@@ -27,13 +27,13 @@ from tests.support.report_changes import change
         (0.05, 0.4, "negative", "hardly agrees with people"),
         (-0.4, 0.4, "negative", "hardly agrees with people"),
         (-0.6, -0.1, "negative", "contradicts people: its scores fall where theirs rise"),
-        (0.2, 0.6, "unclear", "agrees hardly to partly with people"),
+        (0.2, 0.6, "unclear", "agrees with people somewhere between hardly and partly"),
         (0.51, 0.7, "positive", "agrees partly with people"),
         (0.6, 0.85, "positive", "agrees partly to well with people"),
         (0.75, 0.89, "positive", "agrees well with people"),
         (0.8, 0.95, "positive", "agrees well to closely with people"),
         (0.9, 0.99, "positive", "agrees closely with people"),
-        (0.3, 0.95, "unclear", "agrees hardly to closely with people"),
+        (0.3, 0.95, "unclear", "agrees with people somewhere between hardly and closely"),
         (None, None, "neutral", "cannot be judged without a 95% CI of its concordance"),
     ],
 )
@@ -157,7 +157,7 @@ def test_words_use_the_interval_that_holds_for_all_series() -> None:
     wide = make_concordance(0.6, 0.4, 0.8)["concordance"]
     row = make_alignment_row(**make_concordance(0.6, 0.55, 0.7) | {"concordance_simultaneous": wide})
     assert classify_alignment(row) == "unclear"
-    assert describe_alignment(row).startswith("agrees hardly to well with people")
+    assert describe_alignment(row).startswith("agrees with people somewhere between hardly and well")
 
 
 def test_the_headline_of_a_small_audit_states_the_size_that_is_needed() -> None:

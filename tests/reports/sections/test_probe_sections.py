@@ -156,11 +156,12 @@ HEADLINES: list[tuple[str, str, Changes, Changes]] = [
     ("semantic", "oak is more consistent than expected by chance (score 0.80", paraphrase(0.75), paraphrase(0.55)),
     ("semantic", "oak is not shown to be more consistent than expected", paraphrase(0.55), paraphrase(0.75)),
     (
-        "memory", "oak recites figures of the WVS: 90% of its answers are within rounding, and 20% would be by chance.",
+        "memory",
+        "oak recites figures of the WVS: 90% of its 90 answers are within rounding, and 20% would be by chance.",
         recite(is_shown=True), recite(is_shown=False),
     ),
     (
-        "memory", "Whether oak recites published figures (the WVS) cannot be told.",
+        "memory", "Whether oak recites published figures (the WVS) is not known.",
         recite(is_shown=False), recite(is_shown=True),
     ),
     (

@@ -32,6 +32,10 @@ def test_samples_above_chance_have_a_sentence(report: Report) -> None:
     text = text_of(build_consistency_section(report))
     assert "by chance, it would be 0.38" in text
     assert "Samples of a cell are more alike than reasonings about other countries and topics." in text
+    assert "Self-consistency ranges from " in text
+    same = [row.model_copy(update={"cosine": Estimate(1.0, 30, 0.9, 1.0)}) for row in report.self_consistency]
+    text = text_of(build_consistency_section(report.model_copy(update={"self_consistency": same})))
+    assert "Self-consistency is 1.00 for every model; by chance, it would be 0.38." in text
 
 
 def test_models_that_were_not_compared_with_chance_are_not_called_better(report: Report) -> None:

@@ -127,8 +127,8 @@ def _describe_copying(copying: CopyingReport, *, is_task: bool) -> Iterator[str]
         yield (
             "The errors of some judges are more alike than those of other pairs: "
             f"{_join_pairs(alike, with_excess=True)}. This was tested on {labels} ({copying.label_source}); the 95% "
-            "CIs hold for all pairs jointly. Partial copying cannot be told from shared training. Each judge keeps its "
-            "vote."
+            "CIs hold for all pairs jointly. Partial copying cannot be distinguished from shared training. Each judge "
+            "keeps its vote."
         )
     copies = [pair for pair in copying.pairs if pair.verdict == "copies"]
     if copies:
