@@ -86,6 +86,7 @@ def test_an_audit_ends_against_transformers_serve(smollm2: Path, tmp_path: Path)
 
 
 @needs_all_servers
+@pytest.mark.skipif(not PROXY_PROGRAM.exists(), reason=f"{PROXY_PROGRAM} is not installed")
 def test_an_audit_ends_against_a_litellm_proxy(smollm2: Path, tmp_path: Path) -> None:
     with llama_cpp_server(smollm2, KEY) as upstream:
         params = {"model": "openai/smollm2", "api_base": upstream, "api_key": KEY}
