@@ -44,6 +44,8 @@ REPORT_TABLES: Mapping[str, Callable[[Report], list[Any]]] = {
     ],
     "coverage": lambda report: report.coverage.models,
     "cost": lambda report: report.cost.rows,
+    "accuracy": lambda report: report.task.models if report.task else [],
+    "items": lambda report: report.task.items if report.task else [],
 }
 """Rows of a table of the report, by the table's name."""
 
@@ -55,7 +57,7 @@ def load_frame(db: Database, audit_name: str, table: str, library: FrameLibrary 
         db: the database.
         audit_name: the audit's name.
         table: a stored table, such as `score`, `trace`, `verdict`, `conflict`, `rating`, or their plural; or a table of
-            the report, such as `alignment`, `topics`, `countries`.
+            the report, such as `alignment`, `topics`, `countries`, or `accuracy` and `items` of a task.
         library: `pandas` returns a DataFrame whose missing values are NA, `polars` a polars DataFrame.
 
     Raises:
@@ -72,7 +74,7 @@ def load_frame(db: Database, audit_name: str, table: str, library: FrameLibrary 
         )
         raise UsageError(f"there is no table '{table}'.", hint)
     if table in REPORT_TABLES or stored_name is None:
-        rows = [_flatten_row(row) for row in REPORT_TABLES[table](build.build_report(db, audit_name))]
+        rows = [_flatten(row.model_dump()) for row in REPORT_TABLES[table](build.build_report(db, audit_name))]
         columns = list(dict.fromkeys(key for row in rows for key in row))
         return _create_frame(library, rows, columns, {})
     audit = audits.get_audit(db, audit_name)
@@ -81,21 +83,20 @@ def load_frame(db: Database, audit_name: str, table: str, library: FrameLibrary 
     return _create_frame(library, rows, list(column_kinds), column_kinds)
 
 
-def _flatten_row(row: Any) -> dict[str, Any]:
-    """Flatten a row of the report.
+def _flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Flatten the fields of a row of the report, or of a part of it, whose name is the prefix.
 
     An estimate becomes its value, and its bounds with the suffixes `_low` and `_high`. Lists are left out.
     """
     flat_row: dict[str, Any] = {}
-    for key, value in row.model_dump().items():
+    for key, value in values.items():
+        name = f"{prefix}{key}"
         if isinstance(value, dict) and {"value", "n", "ci_low", "ci_high"} <= set(value):
-            flat_row |= {key: value["value"], f"{key}_low": value["ci_low"], f"{key}_high": value["ci_high"]}
+            flat_row |= {name: value["value"], f"{name}_low": value["ci_low"], f"{name}_high": value["ci_high"]}
         elif isinstance(value, dict):
-            flat_row |= {
-                f"{key}_{part_name}": part for part_name, part in value.items() if not isinstance(part, dict | list)
-            }
+            flat_row |= _flatten(value, f"{name}_")
         elif not isinstance(value, list):
-            flat_row[key] = value
+            flat_row[name] = value
     return flat_row
 
 

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from auditor.errors import UsageError
+from auditor.imports.task_answers import import_task_answers
 from auditor.reports.data.report_schema import Report
 from auditor.run import AuditHandle, open_audit
 from auditor.run.notebook import REPORT_TABLES, render_html_table
@@ -75,3 +76,19 @@ def test_the_handle_and_a_check_have_an_html_representation(handle: AuditHandle)
 def test_a_frame_can_be_saved_as_parquet(handle: AuditHandle, tmp_path: Path) -> None:
     handle.frame("scores").to_parquet(tmp_path / "scores.parquet")
     assert len(pd.read_parquet(tmp_path / "scores.parquet")) == len(handle.scores())
+
+
+def test_a_task_has_frames_of_accuracy_and_of_its_items(tmp_path: Path, storage: str) -> None:
+    (tmp_path / "items.csv").write_text("id,question,truth\n1,How good?,5\n2,And this?,8\n", encoding="utf-8")
+    (tmp_path / "answers.csv").write_text("model,id,answer\na,1,6\na,2,2\n", encoding="utf-8")
+    import_task_answers(
+        tmp_path / "answers.csv", audit="quiz", items=tmp_path / "items.csv", storage=storage,
+        answer_format={"answer": "score", "range": (0, 10), "tolerance": 1},
+    )  # fmt: skip
+    quiz = open_audit("quiz", storage=storage)
+    accuracy, items = quiz.frame("accuracy"), quiz.frame("items")
+    assert accuracy[["model", "accuracy", "score_mae", "planned"]].to_numpy().tolist() == [["a", 0.5, 3.5, 2]]
+    assert items[["id", "truth", "right", "answers_a"]].to_numpy().tolist() == [
+        ["1", "5", 1.0, "6"],
+        ["2", "8", 0.0, "2"],
+    ]
