@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from auditor.config import AuditConfig, load_stored_config
 from auditor.domain import SurveyCell, Trace, Verdict
-from auditor.errors import ConfigError
+from auditor.errors import ConfigError, format_count
 from auditor.storage import costs
 from auditor.storage.audits import FINAL_STAGES, Audit, load_audits
 from auditor.storage.conflict_status import ConflictStatus
@@ -69,9 +69,9 @@ class AuditOverview:
         return sum(count.ok for count in counts) / n_collected if n_collected else None
 
     def describe_probe_answers(self) -> list[str]:
-        """Name the number of answers of each probe that has some, such as "1,200 comparisons"."""
+        """Name the number of answers of each probe that has some, such as "1 200 comparisons"."""
         return [
-            f"{count.n:,} {name_answers(name)}{'' if count.n == 1 else 's'}"
+            f"{format_count(count.n)} {name_answers(name)}{'' if count.n == 1 else 's'}"
             for name, count in self.probe_answers.items()
             if count.n
         ]

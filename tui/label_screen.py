@@ -10,6 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container, VerticalScroll
 from textual.content import Content
+from textual.style import Style
 from textual.widgets import Static
 
 from auditor.domain.decisions import REVIEW_ASPECTS
@@ -125,22 +126,24 @@ class LabelScreen(SavingScreen[OpenUnit]):
         self.update_status_line()
 
     def _render_choices(self, item: OpenUnit) -> Content:
-        """Render the question and the key of each answer; the given one is marked."""
+        """Render the question, and key and word of each answer, which can be clicked; the given one is marked."""
         parts = [to_content(item.item.question, "bold")]
         for number, choice in enumerate(item.unit.kind.choices, start=1):
             mark = "● " if choice is item.choice else ""
             key = self._key_of(f"label.choose.{number}")
-            parts.append(Content.assemble((key, "bold $text-accent"), f" {mark}{choice.label}"))
+            text = Content.assemble((key, "bold $text-accent"), f" {mark}{choice.label}")
+            parts.append(text.stylize(Style.from_meta({"@click": f"screen.choose({number})"})))
         return Content("   ").join(parts)
 
     def _render_aspects(self, item: OpenUnit) -> Content:
-        """Render key, name and answer of each aspect that the judge is asked about."""
+        """Render key, name and answer of each aspect that the judge is asked about; each can be clicked."""
         parts = [Content.styled("optional:", "$text-muted")]
         for aspect in REVIEW_ASPECTS:
             if aspect.name in item.item.aspects:
                 key = self._key_of(f"label.aspect.{aspect.name}")
                 answer = ANSWER_SYMBOLS[item.draft.aspects.get(aspect.name)]
-                parts.append(Content.assemble((key, "bold $text-accent"), f" {aspect.label}: ", (answer, "bold")))
+                text = Content.assemble((key, "bold $text-accent"), f" {aspect.label}: ", (answer, "bold"))
+                parts.append(text.stylize(Style.from_meta({"@click": f"screen.aspect('{aspect.name}')"})))
         return Content("   ").join(parts)
 
     def _key_of(self, action_id: str) -> str:

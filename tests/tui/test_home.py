@@ -120,6 +120,8 @@ def test_small_costs_and_losses_are_not_rounded_away_in_either_form(db: Database
     overview = replace(overview, planned_samples=1001, traces=AnswerCount(1000, 999), cost_usd=0.0042, unpriced=3)
     text = render_audit_card(overview, 78).plain
     assert "━╌ 1\u202f000/1\u202f001 samples · > 99% usable · ≥ $0.0042" in text
+    answers = replace(overview, probe_answers={"pressure": AnswerCount(1440, 1440)})
+    assert "samples · 1\u202f440 pressure answers ·" in render_audit_card(answers, 78).plain
     sentence = describe_audit(1, overview)
     assert "> 99% of the samples done, > 99% of them usable, cost at least 0.0042 dollars, " in sentence
     assert "cost 12.50 dollars" in describe_audit(1, replace(overview, cost_usd=12.5, unpriced=0))

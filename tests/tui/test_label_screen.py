@@ -424,3 +424,14 @@ async def test_quitting_with_a_note_that_no_label_has_saved_shows_its_text_once(
         assert [(label.value, label.note) for label in stored(db, audit)] == [("VALID", "a note")]
         await driver.press("x", key, key)
         assert driver.app.is_ending
+
+
+async def test_answers_and_aspects_can_be_clicked(start: StartLabelling, db: Database, audit: Audit) -> None:
+    async with start() as driver:
+        for text in ("x culture", "z score", "z score", "2 invalid"):
+            [(row, line)] = [pair for pair in enumerate(driver.text.splitlines()) if text in pair[1]]
+            await driver.pilot.click(offset=(line.index(text) + 3, row))
+            await driver.settle()
+        assert [(label.value, label.aspects) for label in stored(db, audit)] == [
+            ("INVALID", {"cultural_accuracy": True, "score_fit": False})
+        ]
