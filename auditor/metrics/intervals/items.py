@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auditor.metrics.intervals.estimate import Estimate, Tested, complete_cases
+from auditor.metrics.intervals.estimate import CONFIDENCE_LEVEL, Estimate, Tested, complete_cases
 from auditor.metrics.intervals.jackknife_interval import (
     FISHER_Z,
     LOGIT,
@@ -373,13 +373,18 @@ def averaged_share(
 
 
 def mean_of_instances(
-    values: ArrayLike, instances: Mapping[str, ArrayLike], bounds: tuple[float, float], *, empty_reason: str
+    values: ArrayLike,
+    instances: Mapping[str, ArrayLike],
+    bounds: tuple[float, float],
+    *,
+    empty_reason: str,
+    confidence_level: float = CONFIDENCE_LEVEL,
 ) -> AveragedEstimate:
     """Estimate the mean of one value per instance, such as the consistency of the answers to a question.
 
     Args, Returns, Raises: as `auditor.metrics.intervals.unit_means.mean_over_units`.
     """
-    mean = mean_over_units(values, instances, bounds, empty_reason=empty_reason)
+    mean = mean_over_units(values, instances, bounds, empty_reason=empty_reason, confidence_level=confidence_level)
     return AveragedEstimate(
         value=mean.value,
         n=mean.n,

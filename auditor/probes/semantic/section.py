@@ -169,7 +169,7 @@ def build_semantic_section(report: Report) -> Section | None:
         return Section("semantic", "Consistency of repeated answers", blocks, "Consistency")
     blocks = [Paragraph(_describe_questions(semantic))]
     if semantic.models:
-        blocks.append(List([_describe_model(row) for row in semantic.models], is_findings=True))
+        blocks.append(List([describe_model(row) for row in semantic.models], is_findings=True))
         blocks += [_build_figure(semantic.models, marks), _build_model_table(semantic.models, marks)]
     blocks += build_form_blocks(semantic)
     blocks += [*_build_comparison_tables(semantic, marks), *_build_culture_tables(semantic, marks)]
@@ -211,9 +211,9 @@ def _count_wordings(semantic: SemanticReport) -> str:
     return f"at least {fewest} of {settings.wordings} planned wordings"
 
 
-def _describe_model(row: SemanticModelRow) -> ListItem:
-    """Compare one model's score with the score by chance."""
-    score, chance = row.consistency, _best_chance_estimate(row)
+def describe_model(row: SemanticModelRow) -> ListItem:
+    """Compare one model's score with the score by chance, by the interval that holds for all models together."""
+    score, chance, simultaneous = row.consistency, _best_chance_estimate(row), row.consistency_simultaneous
     if score.value is None:
         return build_finding(row.model, f"has no score: {score.reason}", "unclear")
     figures = f"score {format_number(score.value)}, {describe_interval(score)}, {pluralize(score.n, 'question')}"
@@ -222,9 +222,9 @@ def _describe_model(row: SemanticModelRow) -> ListItem:
         text = f"cannot be compared with chance ({figures}; by chance not available: {chance.reason})"
     else:
         figures += f"; by chance {format_number(chance.value)}"
-        if score.ci_low is None:
+        if simultaneous.ci_low is None:
             text = f"has no interval to compare with chance ({figures})"
-        elif score.ci_low > chance.ci_high:
+        elif simultaneous.ci_low > chance.ci_high:
             text, status = f"is more consistent than expected by chance ({figures})", "positive"
         else:
             text = f"is not shown to be more consistent than expected by chance ({figures})"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from auditor.metrics.answers.semantic import semantic_graph_entropies, shuffled_null
 from auditor.metrics.intervals.estimate import Estimate, NullDistribution
 from auditor.metrics.intervals.items import AveragedEstimate
 from auditor.probes.semantic.figures.schema import (
@@ -12,9 +14,10 @@ from auditor.probes.semantic.figures.schema import (
     SemanticModelRow,
     SemanticReport,
     WordedAnswer,
+    mean_over_questions,
 )
 from auditor.probes.semantic.records import SemanticScoringSettings
-from auditor.probes.semantic.section import MAX_PRINTED_QUESTIONS, build_semantic_section
+from auditor.probes.semantic.section import MAX_PRINTED_QUESTIONS, build_semantic_section, describe_model
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Disclosure, Figure, Quote, Section
 from tests.reports.hostile_report import EVIL, NAME
@@ -37,9 +40,11 @@ def make_model(
     score: AveragedEstimate,
     shuffled: NullDistribution = CHANCE,
     length_matched: NullDistribution = NO_CHANCE,
+    simultaneous: AveragedEstimate | None = None,
 ) -> SemanticModelRow:
     return SemanticModelRow(
-        model=model, consistency=score, rules=score, answers=MISSING, shuffled=shuffled, length_matched=length_matched,
+        model=model, consistency=score, consistency_simultaneous=simultaneous or score, rules=score, answers=MISSING,
+        shuffled=shuffled, length_matched=length_matched,
         planned=40, ok=30, losses={"rate_limited": 7}, missing=3, rules_planned=30, rules_ok=29,
         rules_losses={"refused": 1},
     )  # fmt: skip
@@ -94,6 +99,28 @@ def test_a_score_is_above_chance_only_if_its_interval_is(
     report: Report, score: AveragedEstimate, chance: NullDistribution, finding: str, status: str
 ) -> None:
     assert findings_of(build(report, [make_model("m", score, chance)])) == [(f"m {finding}.", status)]
+
+
+def test_a_model_is_above_chance_by_the_interval_for_all_models_together(report: Report) -> None:
+    score, simultaneous = make_score(0.8, 8, 0.65, 0.9), make_score(0.8, 8, 0.55, 0.95)
+    [(finding, status)] = findings_of(build(report, [make_model("m", score, simultaneous=simultaneous)]))
+    assert finding.startswith("m is not shown to be more consistent than expected by chance (score 0.80, 95% CI 0.65")
+    assert status == "unclear"
+
+
+def test_models_that_answer_other_wordings_anew_are_seldom_above_chance() -> None:
+    rng, n_false = np.random.default_rng(8), 0
+    for seed in range(60):
+        names = []
+        for _ in range(8):
+            vectors = rng.normal(size=16) * 1.5 + rng.normal(size=(8, 2, 16))
+            scores = semantic_graph_entropies(vectors)
+            score, simultaneous = (mean_over_questions(scores, n_intervals=n) for n in (1, 8))
+            chance = shuffled_null(vectors, seed=seed, lengths=rng.normal(100, 20, 8))
+            row = make_model("m", score, length_matched=chance, simultaneous=simultaneous)
+            names += [describe_model(row).status == "positive"]
+        n_false += any(names)
+    assert n_false <= 5  # 2.4% of 250 audits; each model by its own interval: 19%
 
 
 def test_chance_among_answers_of_similar_length_has_priority(report: Report) -> None:

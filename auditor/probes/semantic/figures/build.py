@@ -66,6 +66,9 @@ def build_model_rows(
         SemanticModelRow(
             model=model,
             consistency=mean_over_questions(table.scores_of(model), no_answers_reason),
+            consistency_simultaneous=mean_over_questions(
+                table.scores_of(model), no_answers_reason, n_intervals=len(models)
+            ),
             rules=mean_over_questions(table.scores_of(model, "rot"), no_rules_reason),
             answers=mean_over_questions(table.scores_of(model, "answer"), no_answers_reason),
             shuffled=nulls.get((model, "shuffled"), not_computed),

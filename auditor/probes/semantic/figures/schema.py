@@ -12,7 +12,7 @@ from pydantic import Field
 from auditor.domain import ENGLISH, Survey
 from auditor.metrics.answers.semantic import SizedScores
 from auditor.metrics.distributions.groups import group_mean_difference
-from auditor.metrics.intervals.estimate import NullDistribution, Tested
+from auditor.metrics.intervals.estimate import NullDistribution, Tested, bonferroni_level
 from auditor.metrics.intervals.items import AveragedEstimate, mean_of_instances
 from auditor.metrics.intervals.paired import paired_difference
 from auditor.probes.semantic.figures.human_judgements import HumanJudgementReport
@@ -77,15 +77,26 @@ class ScoreTable:
 
 
 def mean_over_questions(
-    question_scores: FloatArray, missing_reason: str = "no question has two usable answers", *, metric: str = ""
+    question_scores: FloatArray,
+    missing_reason: str = "no question has two usable answers",
+    *,
+    metric: str = "",
+    n_intervals: int = 1,
 ) -> AveragedEstimate:
     """Mean over questions of scores, ignoring nan, with an interval over questions.
 
     Args:
         metric: of the scores, which says between which bounds they lie; by default a graph entropy or a cosine.
+        n_intervals: number of intervals that hold together.
     """
     units = {"question": np.arange(len(question_scores))}
-    return mean_of_instances(question_scores, units, bounds_of(metric), empty_reason=missing_reason)
+    return mean_of_instances(
+        question_scores,
+        units,
+        bounds_of(metric),
+        empty_reason=missing_reason,
+        confidence_level=bonferroni_level(n_intervals),
+    )
 
 
 def bounds_of(metric: str) -> tuple[float, float]:
@@ -307,6 +318,8 @@ class SemanticModelRow(ReportModel):
     model: ModelName
     consistency: Annotated[AveragedEstimate, Column("Score", emphasis=True)]
     """Score of the texts named by `measured`: 1 is the same answer in all wordings."""
+    consistency_simultaneous: AveragedEstimate
+    """`consistency` with an interval that holds for all models together (Bonferroni); it is compared with chance."""
     rules: Annotated[AveragedEstimate, Column("Rules of thumb")]
     """Score of the rules of thumb only."""
     answers: Annotated[AveragedEstimate, Column("Answers")]
