@@ -108,7 +108,7 @@ def test_a_model_is_above_chance_by_the_interval_for_all_models_together(report:
     assert status == "unclear"
 
 
-def test_models_that_answer_other_wordings_anew_are_seldom_above_chance() -> None:
+def test_models_without_consistency_are_seldom_above_chance() -> None:
     rng, n_false = np.random.default_rng(8), 0
     for seed in range(60):
         names = []
