@@ -306,6 +306,7 @@ class NewResult(NamedTuple):
         text: the trace or the judge's justification.
         key: ledger key of the trace's call.
         number, started_at: attempt number and start of that call's last request.
+        topic, answer: the trace's; the answer is None but for an item of a task, and for a verdict.
     """
 
     judge: str
@@ -316,6 +317,8 @@ class NewResult(NamedTuple):
     key: str
     number: int
     started_at: str
+    topic: str
+    answer: str | None
 
 
 def load_new_results(db: Database, audit_id: int, since: str) -> Iterator[NewResult]:
@@ -340,6 +343,8 @@ def _new_scores_query(audit_id: int, since: str) -> sa.Select[Any]:
         trace.key,
         attempt.c.number,
         attempt.c.started_at,
+        trace.topic,
+        trace.answer,
     )
     source = traces.join(answers, answers.c.key == trace.key).join(attempt, _is_last_attempt(trace.key, attempt))
     return query.select_from(source).where(trace.audit_id == audit_id, answers.c.created_at >= since)
@@ -362,6 +367,8 @@ def _new_verdicts_query(audit_id: int, since: str) -> sa.Select[Any]:
         trace.key,
         attempt.c.number,
         attempt.c.started_at,
+        trace.topic,
+        sa.null(),
     )
     source = (
         verdicts.join(traces, sa.and_(*same_trace))

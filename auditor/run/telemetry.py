@@ -20,19 +20,22 @@ from urllib.parse import urlsplit
 from auditor.config import AuditConfig, TelemetrySection, resolve_secret
 from auditor.config.providers import provider_of
 from auditor.config.trust import resolve_collector_url
-from auditor.domain import Answer, Attempt, Call, LogprobMeasure, Outcome
+from auditor.domain import Answer, AnswerKind, Attempt, Call, LogprobMeasure, Outcome, Task
 from auditor.domain.terms import split_model_id
 from auditor.extras import load_extra
 from auditor.models.finish_reasons import opentelemetry_finish_reason
-from auditor.storage import ledger
+from auditor.storage import audits, ledger
+from auditor.storage.database import Database
 from auditor.storage.results import NewResult, load_new_results
+from auditor.tasks import is_correct
 
 if TYPE_CHECKING:
     from auditor.agents.call_runner import CallRecorder
     from auditor.agents.run_context import ModelClient
 
 RECORDED_PARAMS = ("temperature", "top_p", "top_k", "max_tokens", "seed", "frequency_penalty", "presence_penalty")
-SCORE_EVALUATION_NAME, VERDICT_EVALUATION_NAME = "moral_score", "peer_review"
+SCORE_EVALUATION_NAME, TASK_EVALUATION_NAME, VERDICT_EVALUATION_NAME = "moral_score", "task_answer", "peer_review"
+CORRECT, INCORRECT = "correct", "incorrect"
 SpanAttributes = dict[str, Any]
 
 
@@ -129,7 +132,13 @@ async def open_telemetry_sink(
         yield sink
     finally:
         evaluations = load_new_results(recorder.db, recorder.audit_id, started_at)
-        await asyncio.to_thread(finish_export, sink, section, evaluations, notify)
+        task = await asyncio.to_thread(_load_task, recorder.db, config)
+        await asyncio.to_thread(finish_export, sink, section, evaluations, notify, task)
+
+
+def _load_task(db: Database, config: AuditConfig) -> Task | None:
+    """The task of an audit; None for an audit of a survey."""
+    return audits.load_audit_survey(db, audits.get_audit(db, config.name)).task if config.task else None
 
 
 def finish_export(
@@ -137,6 +146,7 @@ def finish_export(
     section: TelemetrySection,
     evaluations: Iterable[NewResult],
     notify: Callable[[str], None],
+    task: Task | None = None,
 ) -> None:
     """Export a run's scores and verdicts, and close the sink.
 
@@ -145,11 +155,12 @@ def finish_export(
         section: the config's table `telemetry`.
         evaluations: the run's new scores and verdicts; only those of sampled calls are exported.
         notify: receives a sentence about what was not delivered.
+        task: the audit's task; None for an audit of a survey.
     """
     for evaluation in evaluations:
         if is_sampled(evaluation.key, section.share):
             ids = span_ids(evaluation.key, evaluation.number, evaluation.started_at)
-            sink.emit_event(ids, evaluation_attributes(evaluation, include_texts=section.texts))
+            sink.emit_event(ids, evaluation_attributes(evaluation, task, include_texts=section.texts))
     if delivery_problem := sink.close():
         notify(f"Telemetry: {delivery_problem} Nothing is lost: the database has all records.")
 
@@ -257,14 +268,24 @@ def message_attributes(call: Call, answer: Answer | None, attempt: Attempt) -> S
     return attributes | ({"auditor.error": attempt.error} if attempt.error else {})
 
 
-def evaluation_attributes(evaluation: NewResult, *, include_texts: bool = False) -> SpanAttributes:
-    """Attributes of a score or verdict as `gen_ai.evaluation.result`; a failure has `error.type`, no score or label."""
-    attributes: SpanAttributes = {
-        "gen_ai.evaluation.name": VERDICT_EVALUATION_NAME if evaluation.judge else SCORE_EVALUATION_NAME
-    }
+def evaluation_attributes(
+    evaluation: NewResult, task: Task | None = None, *, include_texts: bool = False
+) -> SpanAttributes:
+    """Attributes of a score or verdict as `gen_ai.evaluation.result`; a failure has `error.type`, no score or label.
+
+    An answer to an item of a task is `correct` or `incorrect`, where that is known; a score has the units of the task.
+    """
+    score_name = TASK_EVALUATION_NAME if task else SCORE_EVALUATION_NAME
+    attributes: SpanAttributes = {"gen_ai.evaluation.name": VERDICT_EVALUATION_NAME if evaluation.judge else score_name}
     if evaluation.judge:
         attributes["auditor.judge"] = evaluation.judge
-    if evaluation.score is not None:
+    if task and evaluation.answer is not None:
+        is_right = is_correct(task, task.items[evaluation.topic], evaluation.answer)
+        if is_right is not None:
+            attributes["gen_ai.evaluation.score.label"] = CORRECT if is_right else INCORRECT
+        if task.kind is AnswerKind.SCORE:
+            attributes["gen_ai.evaluation.score.value"] = float(evaluation.answer)
+    elif evaluation.score is not None:
         attributes["gen_ai.evaluation.score.value"] = evaluation.score
     elif evaluation.ruling is not None:
         attributes["gen_ai.evaluation.score.label"] = evaluation.ruling.value

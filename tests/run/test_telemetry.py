@@ -12,7 +12,19 @@ import pytest
 
 from auditor.config import AuditConfig, TelemetrySection
 from auditor.config.trust import describe_destinations, require_trust, required_bindings
-from auditor.domain import Answer, Attempt, Call, Cell, Message, Outcome, Purpose, Ruling
+from auditor.domain import (
+    Answer,
+    AnswerKind,
+    Attempt,
+    Call,
+    Cell,
+    Message,
+    Outcome,
+    Purpose,
+    Ruling,
+    Task,
+    TaskItem,
+)
 from auditor.errors import ConfigError
 from auditor.run import open_audit, run_audit
 from auditor.run.telemetry import TracedClient, evaluation_attributes, finish_export, is_sampled, span_ids
@@ -131,7 +143,7 @@ async def test_spans_hold_no_text_unless_it_is_configured() -> None:
 async def test_an_evaluation_is_an_event_on_its_calls_span() -> None:
     at = STARTED.isoformat(timespec="milliseconds")
     spans, [event] = await exported_telemetry(
-        TelemetrySection(), NewResult("", Outcome.OK, -0.5, None, "reasons", CALL.key, 2, at)
+        TelemetrySection(), NewResult("", Outcome.OK, -0.5, None, "reasons", CALL.key, 2, at, "divorce", None)
     )
     record = event.log_record
     assert record.event_name == "gen_ai.evaluation.result"
@@ -140,13 +152,32 @@ async def test_an_evaluation_is_an_event_on_its_calls_span() -> None:
 
 
 def test_a_failed_evaluation_has_an_error_type_and_no_score() -> None:
-    unparsed_verdict = NewResult("judge", Outcome.UNPARSED, None, None, "what", "0" * 64, 1, "")
+    unparsed_verdict = NewResult("judge", Outcome.UNPARSED, None, None, "what", "0" * 64, 1, "", "divorce", None)
     assert evaluation_attributes(unparsed_verdict) == {
         "gen_ai.evaluation.name": "peer_review", "auditor.judge": "judge", "error.type": "unparsed",
     }  # fmt: skip
     invalid_verdict = unparsed_verdict._replace(outcome=Outcome.OK, ruling=Ruling.INVALID)
     assert evaluation_attributes(invalid_verdict, include_texts=True)["gen_ai.evaluation.score.label"] == "INVALID"
     assert evaluation_attributes(invalid_verdict, include_texts=True)["gen_ai.evaluation.explanation"] == "what"
+
+
+TASK_EVALUATIONS: dict[str, tuple[Task, str, dict[str, Any]]] = {
+    "right": (Task("t", AnswerKind.EXACT, ""), "42", {"label": "correct"}),
+    "wrong": (Task("t", AnswerKind.EXACT, ""), "41", {"label": "incorrect"}),
+    "a score": (Task("t", AnswerKind.SCORE, "", (0, 100), tolerance=1), "41", {"label": "correct", "value": 41.0}),
+    "a score without a tolerance": (Task("t", AnswerKind.SCORE, "", (0, 100)), "41", {"value": 41.0}),
+}
+
+
+@pytest.mark.parametrize(("task", "answer", "expected"), TASK_EVALUATIONS.values(), ids=TASK_EVALUATIONS)
+def test_an_answer_to_a_task_is_correct_or_not(task: Task, answer: str, expected: dict[str, Any]) -> None:
+    task = replace(task, items={"q": TaskItem("q", "How many?", truth="42")})
+    scaled = 0.5 if task.range else None
+    evaluation = NewResult("", Outcome.OK, scaled, None, "reasons", "0" * 64, 1, "", "q", answer)
+    attributes = {f"gen_ai.evaluation.score.{name}": value for name, value in expected.items()}
+    assert evaluation_attributes(evaluation, task) == {"gen_ai.evaluation.name": "task_answer", **attributes}
+    lost = evaluation._replace(outcome=Outcome.REFUSED, score=None, answer=None)
+    assert evaluation_attributes(lost, task) == {"gen_ai.evaluation.name": "task_answer", "error.type": "refused"}
 
 
 def test_sampling_of_calls_is_deterministic() -> None:
