@@ -94,9 +94,6 @@ def _make_failed_check(name: str, error: AuditorError) -> DoctorCheck:
     return DoctorCheck("FAIL", name, error.message, error.how_to_fix)
 
 
-ENCODER_ADVICE = 'Only self-consistency needs this encoder. To leave it out: embedding = { model = "none" }'
-
-
 def _run_check(name: str, check_function: Callable[[], str]) -> DoctorCheck:
     """Run one check: its description if it passes, or its error if it fails."""
     try:
@@ -239,11 +236,7 @@ def _check_measures(config: AuditConfig, model: ModelSection) -> str:
 
 def _check_encoder(config: AuditConfig) -> str:
     """The encoder for direct answers, or why none is needed; raises AuditorError if it cannot be loaded."""
-    try:
-        has_encoder = direct_encoder_loader(config) is not None
-    except AuditorError as error:
-        raise type(error)(error.message, f"{error.how_to_fix} {ENCODER_ADVICE}".strip()) from None
-    if has_encoder:
+    if direct_encoder_loader(config) is not None:
         return config.embedding.model
     reason = 'model = "none"' if config.embedding.model == NO_ENCODER else "no cell has two answers to compare"
     return f"not needed: {reason}"

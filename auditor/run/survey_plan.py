@@ -12,7 +12,7 @@ from auditor.config import SIMULATED, AuditConfig, ModelSection
 from auditor.config.installed_probes import load_built_in, load_probe
 from auditor.config.sections import SurveySection
 from auditor.domain import Answer, Call, Survey
-from auditor.errors import SurveyError
+from auditor.errors import AuditorError, SurveyError
 from auditor.lazy_imports import import_when_used
 from auditor.probe_interface import ProbeAudit
 from auditor.surveys import apply_nonresponse, group_countries, limit_cells, load_survey, region_of, select_cells
@@ -138,6 +138,9 @@ def probe_encoder_loaders(config: AuditConfig) -> dict[str, Callable[[], TextEnc
     return loaders
 
 
+ENCODER_ADVICE = 'Only self-consistency needs this encoder. To leave it out: embedding = { model = "none" }'
+
+
 def compares_answers(config: AuditConfig) -> bool:
     """Whether an encoder compares an audit's direct answers."""
     return config.embedding.model != NO_ENCODER and config.probes.direct is not None and config.direct.samples > 1
@@ -150,12 +153,15 @@ def direct_encoder_loader(config: AuditConfig) -> Callable[[], TextEncoder] | No
     the encoder can be used is checked at once.
 
     Raises:
-        AuditorError: it cannot be used.
+        AuditorError: it cannot be used; the message says how to do without.
     """
     if not compares_answers(config):
         return None
 
-    embeddings.check_encoder(config.embedding.model)
+    try:
+        embeddings.check_encoder(config.embedding.model)
+    except AuditorError as error:
+        raise type(error)(error.message, f"{error.how_to_fix} {ENCODER_ADVICE}".strip()) from None
     return functools.cache(lambda: embeddings.load_encoder(config.embedding.model))
 
 

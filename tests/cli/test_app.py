@@ -210,15 +210,15 @@ def test_doctor_checks_the_storage_and_encoder_of_the_run(server: FakeServer, tm
     assert checks["encoder"]["found"].startswith("not needed")
 
 
-def test_doctor_says_what_needs_an_encoder_that_cannot_be_loaded(server: FakeServer, tmp_path: Path) -> None:
+def test_doctor_and_run_say_what_needs_an_encoder_that_cannot_be_loaded(server: FakeServer, tmp_path: Path) -> None:
     config_path = write_config(
         server, tmp_path, embedding={"model": "/nowhere/encoder"}, probes={"direct": {"samples": 2}}
     )
     checks = {c["name"]: c for c in json.loads(auditor("doctor", config_path, "--json", cwd=tmp_path).stdout)}
     assert checks["encoder"]["state"] == "FAIL"
-    assert checks["encoder"]["mend"].endswith(
-        'Only self-consistency needs this encoder. To leave it out: embedding = { model = "none" }'
-    )
+    advice = 'Only self-consistency needs this encoder. To leave it out: embedding = { model = "none" }'
+    assert checks["encoder"]["mend"].endswith(advice)
+    assert " ".join(auditor("run", config_path, cwd=tmp_path).stderr.split()).endswith(advice)
 
 
 def test_the_graph_is_printed(tmp_path: Path) -> None:
