@@ -197,6 +197,8 @@ def _hash_if_long(name: str, value: Any) -> Any:
     """
     if isinstance(value, int | float | None):  # as most parameters
         return value
+    if isinstance(value, str) and len(value) <= MAX_VALUE_CHARS // len(r"\u0000") - 1:  # short, however it is escaped
+        return value
     text = json.dumps(value, sort_keys=True)
     if len(text) <= MAX_VALUE_CHARS:
         return value

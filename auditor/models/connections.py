@@ -237,6 +237,9 @@ DEFAULT_TIMEOUT = httpx.Timeout(600.0, connect=5.0)
 """litellm's default time limits, for requests that set none."""
 
 
+_parse_url = functools.lru_cache(maxsize=512)(httpx.URL)
+
+
 class _NoCookies(httpx.Cookies):
     """Keeps no cookie of a response, without making a request for Python's cookie jar first."""
 
@@ -255,6 +258,10 @@ class _GuardedClient(httpx.AsyncClient):
     @cookies.setter
     def cookies(self, _: Any) -> None:
         pass
+
+    def build_request(self, method: str, url: httpx.URL | str, **options: Any) -> httpx.Request:
+        """Build a request; the few addresses of a run are parsed once."""
+        return super().build_request(method, _parse_url(url) if isinstance(url, str) else url, **options)
 
     async def send(self, request: httpx.Request, *, stream: bool = False, **options: Any) -> httpx.Response:
         """Send a request; a response that has been read no longer refers to its stream, which refers to it."""

@@ -31,6 +31,7 @@ UNCOMPRESSED_ENCODINGS = frozenset({"", "identity", "none", "utf-8", "utf8"})
 """Values of the header content-encoding of bodies that are not compressed; some servers send a charset there."""
 ZLIB_ENCODINGS = frozenset({"gzip", "x-gzip", "deflate"})
 """Compressions that are unpacked: some gateways compress every response, though no compression is accepted."""
+JSON_TYPE = "application/json"
 GZIP_START = b"\x1f\x8b"
 ZLIB_HEADER_BITS = 32 + zlib.MAX_WBITS
 """For `zlib.decompressobj`: the data say by their header whether they are gzip or zlib."""
@@ -339,17 +340,24 @@ async def _read_response(response: httpx.Response, exchange: HttpExchange | None
             if (joined := join_events(body)) is None:
                 raise UnreadableResponse("a stream that breaks off before the end of the answer")
             body = json.dumps(joined).encode()
-            response.headers = httpx.Headers({"content-type": "application/json"})
-        elif (charset := response.charset_encoding or "utf-8").lower() != "utf-8":  # gateways; JSON should be UTF-8
+            response.headers = httpx.Headers({"content-type": JSON_TYPE})
+        elif (charset := _find_charset(response)).lower() != "utf-8":  # gateways; JSON should be UTF-8
             with suppress(LookupError, UnicodeDecodeError):
                 body = body.decode(charset).encode()
-                response.headers = httpx.Headers({"content-type": "application/json"})
+                response.headers = httpx.Headers({"content-type": JSON_TYPE})
         exchange.json_body = parse_json_object(body)
         body = body.decode("utf-8", "replace").encode()  # as it is parsed
     read_response = httpx.Response(response.status_code, headers=response.headers, content=body)
-    if read_response.headers.get("content-type") == "application/json":
+    if read_response.headers.get("content-type") == JSON_TYPE:
         read_response.encoding = "utf-8"  # JSON is always UTF-8; httpx would detect the encoding of each response
     return read_response
+
+
+def _find_charset(response: httpx.Response) -> str:
+    """The encoding that a response names; UTF-8 without one."""
+    if response.headers.get("content-type") == JSON_TYPE:  # nearly always; to parse it takes time
+        return "utf-8"
+    return response.charset_encoding or "utf-8"
 
 
 async def _read_body(response: httpx.Response) -> bytes:
