@@ -71,9 +71,11 @@ def name_following(models: Sequence[ReasoningSample]) -> set[int]:
 
 
 def name_mixed(models: Sequence[ReasoningSample]) -> set[int]:
-    """Models whose cells are shown to differ, adjusted for all models."""
-    tests = adjust_tests([statistics.following_share(to_pairs(sample)) for sample in models], "spread")
-    return {i for i, test in enumerate(tests) if test.is_significant}
+    """Models that are said to follow in some cells only, adjusted for all models."""
+    shares = adjust_tests([statistics.following_share(to_pairs(sample)) for sample in models], "spread")
+    slopes = statistics.adjust_slopes([statistics.donor_slope(to_pairs(sample)) for sample in models], shares, "slopes")
+    withheld = statistics.withhold_shares(shares, slopes)
+    return {i for i, share in enumerate(withheld) if share is not None and share.value is not None}
 
 
 def _plant(world: ReasoningWorld, others: ReasoningWorld) -> Scenario:
@@ -104,6 +106,6 @@ REASONING_PLANTS = (
         {"none": _plant(FOLLOWS, FOLLOWS), "half of the cells": _plant(HALF, FOLLOWS)},
         name_mixed,
         designs=DESIGNS,
-        min_named=0.9,
+        min_named=0.8,  # as for the slope of such a model, which must be shown, too
     ),
 )

@@ -25,7 +25,6 @@ from auditor.probes.reasoning.statistics import Pairs
 
 SLOPE_FAMILY = "slopes of scores on the donor's score"
 SPREAD_FAMILY = "differences between cells in the way to the donor's score"
-SAME_REASON = "the cells are not shown to differ"
 
 
 class ReasoningRow(ap.ReportModel):
@@ -76,7 +75,7 @@ class ReasoningRow(ap.ReportModel):
     """Mean distance between the control's score and the recorded one, in score units."""
     following_share: Annotated[ap.Tested | None, ap.Column("Cells that follow", is_optional=True)]
     """Share of cells whose score moves more than half the way to the donor's; null with fewer than three samples, and
-    without a value where cells are not shown to differ, of which its p-value is."""
+    without a value where cells are not shown to differ, of which its p-value is, or scores not to follow donors."""
 
 
 class UnmeasuredModel(ap.ReportModel):
@@ -236,14 +235,11 @@ def _read_score(result: ap.ProbeResult) -> float:
 
 
 def _adjust(rows: Sequence[ReasoningRow]) -> list[ReasoningRow]:
-    """Adjust the p-values over the models; the share of cells that follow only has a value where cells differ."""
+    """Adjust the p-values over the models; the share of cells that follow has a value only where that is shown."""
     tested = iter(ap.adjust_tests([row.following_share for row in rows if row.following_share], SPREAD_FAMILY))
     shares = [None if row.following_share is None else next(tested) for row in rows]
     slopes = statistics.adjust_slopes([row.slope for row in rows], shares, SLOPE_FAMILY)
-    adjusted = []
-    for row, slope, share in zip(rows, slopes, shares, strict=True):
-        if share is not None and share.value is not None and not share.is_significant:
-            tests = {name: getattr(share, name) for name in ("p_value", "adjusted_p_value", "test_family")}
-            share = ap.Tested(None, share.n, reason=SAME_REASON, **tests)
-        adjusted.append(row.model_copy(update={"slope": slope, "following_share": share}))
-    return adjusted
+    return [
+        row.model_copy(update={"slope": slope, "following_share": share})
+        for row, slope, share in zip(rows, slopes, statistics.withhold_shares(shares, slopes), strict=True)
+    ]

@@ -34,6 +34,8 @@ MIN_DISTANCE = 0.5
 UNEQUAL_CELLS_SHARE = 0.8
 """Share of the probability of a false finding that goes to the slopes of models whose cells differ."""
 NO_CELLS = "too few cells with both scores"
+SAME_REASON = "the cells are not shown to differ"
+NOT_FOLLOWING_REASON = "the scores are not shown to follow the donors'"
 
 
 class Pairs(NamedTuple):
@@ -162,27 +164,28 @@ def _mean(values: Floats, pairs: Pairs, bounds: tuple[float, float]) -> Estimate
 def spread_p_value(pairs: Pairs) -> float | None:
     """P-value of equal ways to the donor in all cells: that their standard deviation is at most 0.2 (F test).
 
-    The spread of the cells is compared with that of samples of one cell, and of ways that differ by 0.2. So small
-    effects of countries and topics are no spread. None with fewer than three samples of a cell.
+    What a regression on the donor's, the cell's own and the usual score leaves of the moves is compared with the spread
+    of samples of one cell, and of ways that differ by 0.2. So neither a move towards the middle or the usual score, nor
+    small effects of countries and topics, is a spread. None with fewer than three samples of a cell.
     """
     pairs = pairs.complete
     n_altered, n_control = np.isfinite(pairs.altered).sum(axis=1), np.isfinite(pairs.control).sum(axis=1)
-    n_cells = len(pairs.recorded)
-    if n_cells < MIN_CELLS or min(n_altered.min(), n_control.min()) < MIN_SAMPLES:
+    if len(pairs.recorded) < MIN_CELLS or min(n_altered.min(), n_control.min()) < MIN_SAMPLES:
         return None
     within = sum(
         float(np.nansum((scores - np.nanmean(scores, axis=1, keepdims=True)) ** 2))
         for scores in (pairs.altered, pairs.control)
     )
     df_within = int((n_altered - 1).sum() + (n_control - 1).sum())
-    distances = pairs.target - pairs.recorded
-    weights = distances**2 / (1 / n_altered + 1 / n_control)
-    ways = pairs.moves / distances
-    between = float((weights * (ways - np.average(ways, weights=weights)) ** 2).sum()) / (n_cells - 1)
-    expected = within / df_within + EQUAL_SD**2 * float(weights.mean())
+    weights = 1 / (1 / n_altered + 1 / n_control)
+    predictors = np.stack([np.ones_like(pairs.moves), pairs.target, pairs.recorded, pairs.usual], axis=1)
+    predictors *= np.sqrt(weights)[:, None]
+    df_between = len(predictors) - int(np.linalg.matrix_rank(predictors))
+    between = float((_residuals(np.sqrt(weights) * pairs.moves, predictors) ** 2).sum()) / df_between
+    expected = within / df_within + EQUAL_SD**2 * float((weights * (pairs.target - pairs.recorded) ** 2).mean())
     # The upper tail of the F distribution; `scipy.stats`, which has it, takes a second to load.
-    remainder = df_within / (df_within + (n_cells - 1) * between / expected)
-    return float(betainc(df_within / 2, (n_cells - 1) / 2, remainder))
+    remainder = df_within / (df_within + df_between * between / expected)
+    return float(betainc(df_within / 2, df_between / 2, remainder))
 
 
 def following_share(pairs: Pairs) -> Tested:
@@ -219,3 +222,24 @@ def adjust_slopes(slopes: Sequence[Tested], shares: Sequence[Tested | None], fam
         return adjust_tests(slopes, family)
     unequal, equal = UNEQUAL_CELLS_SHARE / n_unequal, (1 - UNEQUAL_CELLS_SHARE) / (len(slopes) - n_unequal)
     return adjust_tests(slopes, family, np.where(is_unequal, max(unequal, equal), equal).tolist())
+
+
+def withhold_shares(shares: Sequence[Tested | None], slopes: Sequence[Tested]) -> list[Tested | None]:
+    """Leave out the share of cells that follow, unless the cells are shown to differ and the scores to follow donors.
+
+    A model that gives some cells a new score, whatever the donor's, has cells that differ, and follows in none.
+
+    Args:
+        shares: results of `following_share`, adjusted over the models; None without one.
+        slopes: of the same models, adjusted over them.
+    """
+    withheld: list[Tested | None] = []
+    for share, slope in zip(shares, slopes, strict=True):
+        follows = slope.is_significant and (slope.value or 0.0) > 0
+        if share is None or share.value is None or (share.is_significant and follows):
+            withheld.append(share)
+        else:
+            reason = NOT_FOLLOWING_REASON if share.is_significant else SAME_REASON
+            tests = {name: getattr(share, name) for name in ("p_value", "adjusted_p_value", "test_family")}
+            withheld.append(Tested(None, share.n, reason=reason, **tests))
+    return withheld

@@ -9,6 +9,7 @@ import pytest
 
 from auditor.metrics.intervals.multiple_testing import adjust_tests
 from auditor.probes.reasoning.statistics import (
+    NOT_FOLLOWING_REASON,
     Pairs,
     adjust_slopes,
     changed_share,
@@ -17,6 +18,7 @@ from auditor.probes.reasoning.statistics import (
     following_share,
     spread_p_value,
     way_to_target,
+    withhold_shares,
 )
 from benchmarks.coverage.reasoning_figures import to_pairs
 from benchmarks.coverage.worlds.design import Design
@@ -75,6 +77,29 @@ def test_a_move_towards_the_usual_score_on_the_topic_is_no_slope_on_the_donors_s
     slopes = [donor_slope(to_pairs(world.draw(DESIGN, np.random.default_rng(seed)))) for seed in range(N_AUDITS)]
     assert np.mean([slope.value for slope in slopes]) == pytest.approx(0, abs=0.02)
     assert sum((slope.p_value or 0.0) <= 0.05 for slope in slopes) <= 0.15 * N_AUDITS
+
+
+def test_a_move_towards_the_middle_is_no_difference_of_the_cells() -> None:
+    world = REASONING_WORLDS[1]
+    audits = [to_pairs(world.draw(DESIGN, np.random.default_rng([seed, 61]))) for seed in range(N_AUDITS)]
+    spread = [spread_p_value(pairs._replace(altered=pairs.altered - 0.5 * pairs.control)) for pairs in audits]
+    assert sum(p_value is None or p_value < 0.05 for p_value in spread) <= 0.15 * N_AUDITS
+
+
+def test_no_cell_is_said_to_follow_the_donor_where_some_have_new_scores_whatever_it_is() -> None:
+    rng = np.random.default_rng(62)
+    shares, slopes = [], []
+    for _ in range(N_AUDITS):
+        pairs = to_pairs(REASONING_WORLDS[1].draw(DESIGN, rng))
+        is_new, scores = rng.random((len(pairs.recorded), 1)) < 0.5, rng.uniform(-0.8, 0.8, (len(pairs.recorded), 1))
+        changed = pairs._replace(
+            altered=np.where(is_new, scores + pairs.control - pairs.recorded[:, None], pairs.altered)
+        )
+        shares.append(following_share(changed))
+        slopes.append(donor_slope(changed))
+    withheld = withhold_shares(adjust_tests(shares, "spread"), adjust_tests(slopes, "slopes"))
+    assert sum((share.p_value or 1.0) < 0.05 for share in shares) == N_AUDITS
+    assert {(share.value, share.reason) for share in withheld if share} == {(None, NOT_FOLLOWING_REASON)}
 
 
 def test_a_slope_over_a_few_cells_has_no_interval() -> None:
