@@ -86,7 +86,7 @@ def test_a_move_towards_the_middle_is_no_difference_of_the_cells() -> None:
     assert sum(p_value is None or p_value < 0.05 for p_value in spread) <= 0.15 * N_AUDITS
 
 
-def test_no_cell_is_said_to_follow_the_donor_where_some_have_new_scores_whatever_it_is() -> None:
+def test_no_cell_follows_the_donor_where_some_have_new_scores_whatever_it_is() -> None:
     rng = np.random.default_rng(62)
     shares, slopes = [], []
     for _ in range(N_AUDITS):
