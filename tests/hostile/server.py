@@ -115,7 +115,8 @@ def reply_of(choice: Mapping[str, str], request: Request, *, large: bool = False
         return _timed(timing, status, body._replace(content=gzip.compress(body.content)), {"content-encoding": "gzip"})
     lengths = {"longer": len(body.content) + 50, "shorter": len(body.content) // 2}
     if headers in lengths:
-        return Reply(wire=(_head(status, body, lengths[headers], {}) + body.content,))
+        sent = body.content[: len(body.content) // 2] if timing == "broken" else body.content
+        return Reply(wire=(_head(status, body, lengths[headers], {}) + sent,))
     return _timed(timing, status, body, HEADERS.get(headers, {}))
 
 
