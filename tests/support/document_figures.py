@@ -41,6 +41,7 @@ NOT_SHOWN: Mapping[str, tuple[str, str]] = {
     ".alignment[].concordance_simultaneous": ("survey", "the words on agreement rest on it"),
     ".topics[].mae_simultaneous": ("survey", "the named findings rest on it"),
     ".countries[].mae_simultaneous": ("survey", "the named findings rest on it"),
+    ".semantic.models[].consistency_simultaneous": ("semantic", "the finding of consistency above chance rests on it"),
     ".topics[].mae_ratio": ("survey", "only significant ones are named"),
     ".countries[].mae_ratio": ("survey", "only significant ones are named"),
     ".topics[].pearson_r_ci_low": ("survey", "a paper's table has it as CSV"),
