@@ -42,6 +42,8 @@ MIN_NOTE_LENGTH = 16
 """A reason of this length that a table gives this often is a note below it."""
 MAX_REASON_LENGTH = 60
 """A longer reason is a note however rare it is: in a narrow column, it would have a word or two on each line."""
+MANY_COLUMNS = 8
+"""In a table of so many columns, which are narrow, each reason of at least `MIN_NOTE_LENGTH` is a note."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +138,8 @@ def label_notes(table: Table) -> dict[str, str]:
     """Labels of the notes below a table, by text: remarks on intervals, and long reasons that occur repeatedly."""
     cells = [cell.figure if isinstance(cell, Footnoted) else cell for row in iterate_rows(table) for cell in row.cells]
     counts = Counter(map(_missing_reason, cells))
-    min_occurrences = 1 if table.has_reasons_below else MIN_NOTE_OCCURRENCES
+    is_narrow = table.has_reasons_below or len(table.columns) >= MANY_COLUMNS
+    min_occurrences = 1 if is_narrow else MIN_NOTE_OCCURRENCES
     reasons = [
         reason
         for reason, n in counts.items()

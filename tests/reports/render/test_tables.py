@@ -219,6 +219,14 @@ def test_columns_that_lack_the_same_rows_for_one_reason_are_named_together() -> 
     assert text_of(shown.content) == "Similarity. Cosine, Chance are not available for all rows: no encoder."
 
 
+@pytest.mark.parametrize(("n_columns", "is_note"), [(7, False), (8, True)])
+def test_a_reason_in_a_narrow_column_is_a_note(n_columns: int, is_note: bool) -> None:
+    reason = "no variance beyond sampling noise"
+    columns = [Column("Model", "name"), *(Column(f"r {i}", "estimate") for i in range(1, n_columns))]
+    row: list[Cell] = ["a", *[Estimate(0.5, 9, 0.4, 0.6)] * (n_columns - 2), Estimate(None, 0, reason=reason)]
+    assert (reason in label_notes(Table("t", "T", "", columns, [row]))) == is_note
+
+
 def test_a_column_without_a_value_is_left_out_of_a_table_with_few_rows() -> None:
     columns = [
         Column("Model", "name"),
