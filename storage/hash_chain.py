@@ -21,7 +21,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 from sqlalchemy import (
     Connection,
-    Insert,
     RowMapping,
     Select,
     Table,
@@ -38,7 +37,7 @@ from auditor.domain.audit_records import Audit
 from auditor.domain.records import RowPolicy
 from auditor.storage.call_records import ChainLink, Dispatch, Payload, ProviderBatch, StoredAnswer, StoredAttempt
 from auditor.storage.database import Database
-from auditor.storage.row_classes import coerce_values, conversion_of, table_of
+from auditor.storage.row_classes import coerce_values, conversion_of, insert_exact, table_of
 from auditor.storage.schema import list_record_classes, load_tables
 
 START_DIGEST = "0" * 64
@@ -274,8 +273,7 @@ def append_contents(connection: Connection, entries: Sequence[LinkEntry]) -> Non
     """Append a link for each entry."""
     if not entries:
         return
-    last_digest_query, insert_statement = _link_statements()
-    digest = connection.execute(last_digest_query).scalar_one_or_none() or START_DIGEST
+    digest = connection.execute(_last_digest_statement()).scalar_one_or_none() or START_DIGEST
     links = []
     for entry in entries:
         digest = chain_digest(digest, entry.audit_id, entry.hash)
@@ -288,14 +286,14 @@ def append_contents(connection: Connection, entries: Sequence[LinkEntry]) -> Non
                 "content": entry.content,
             }
         )
-    connection.execute(insert_statement, links)
+    insert_exact(connection, ChainLink, links)
 
 
 @functools.cache
-def _link_statements() -> tuple[Select[Any], Insert]:
-    """Statements that select the last link and insert links. Cached: building them takes longer than executing them."""
+def _last_digest_statement() -> Select[Any]:
+    """Statement that selects the last link. Cached: building it takes longer than executing it."""
     table = table_of(ChainLink)
-    return select(table.c.digest).order_by(table.c.id.desc()).limit(1), insert(table)
+    return select(table.c.digest).order_by(table.c.id.desc()).limit(1)
 
 
 # --- rows that are replaced -------------------------------------------------------------------------------------

@@ -22,7 +22,14 @@ from auditor.errors import UnstorableError
 from auditor.storage import hash_chain
 from auditor.storage.call_records import Dispatch, Payload, StoredAnswer, StoredAttempt
 from auditor.storage.database import Database
-from auditor.storage.row_classes import coerce_values, conversion_of, make_storable, table_of
+from auditor.storage.row_classes import (
+    coerce_values,
+    conversion_of,
+    insert_exact,
+    insert_rows,
+    make_storable,
+    table_of,
+)
 from auditor.storage.writer import GroupedJob
 
 ZLIB_LOOKAHEAD_BYTES = 262
@@ -215,14 +222,14 @@ class _LedgerUpdate(GroupedJob):
             keys_by_run.setdefault(run, []).append(key)
         for run, keys in keys_by_run.items():
             connection.execute(_delete_dispatches_statement(connection.dialect.name), {"of": run, "keys": keys})
-        _insert_rows(connection, Dispatch, list(dispatched.values()))
+        insert_rows(connection, Dispatch, list(dispatched.values()))
         payloads = {digest: {"digest": digest, "data": data} for job in jobs for digest, data in job.payloads.items()}
         new_payloads = _select_new_rows(connection, Payload, "digest", payloads)
-        _insert_rows(connection, Payload, [row | {"data": compress_payload(row["data"])} for row in new_payloads])
+        insert_exact(connection, Payload, [row | {"data": compress_payload(row["data"])} for row in new_payloads])
         attempts = _insert_attempts(connection, [attempt for job in jobs for attempt in job.attempts])
         answer_rows = {job.answer["key"]: job.answer for job in reversed(jobs) if job.answer}
         new_answers = _select_new_rows(connection, StoredAnswer, "key", dict(reversed(answer_rows.items())))
-        _insert_rows(connection, StoredAnswer, new_answers)
+        insert_exact(connection, StoredAnswer, new_answers)
         hash_chain.append_links(connection, {"attempt": attempts, "answer": new_answers})
         recorded_rows = {row["key"]: row for row in new_answers}
         return [job.answer is not None and recorded_rows.get(job.answer["key"]) is not job.answer for job in jobs]
@@ -279,11 +286,6 @@ def _is_among_keys(column: sa.Column[Any], dialect: str) -> sa.ColumnElement[boo
     return column.in_(sa.bindparam("keys", expanding=True))
 
 
-@functools.cache
-def _insert_statement(row_class: type) -> sa.Insert:
-    return sa.insert(table_of(row_class))
-
-
 def _select_new_rows(
     connection: sa.Connection, row_class: type, key_column: str, rows: Mapping[str, dict[str, Any]]
 ) -> list[dict[str, Any]]:
@@ -295,19 +297,13 @@ def _select_new_rows(
     return [row for key, row in rows.items() if key not in stored_keys]
 
 
-def _insert_rows(connection: sa.Connection, row_class: type, rows: list[dict[str, Any]]) -> None:
-    """Insert rows; does nothing without any."""
-    if rows:
-        connection.execute(_insert_statement(row_class), rows)
-
-
 def _insert_attempts(connection: sa.Connection, attempts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Insert attempts; returns their rows with the ids that they got, which rise since nobody else writes."""
     if not attempts:
         return []
     last_id_query, new_ids_query = _attempt_id_statements()
     last_id = connection.execute(last_id_query).scalar_one() or 0
-    _insert_rows(connection, StoredAttempt, list(attempts))
+    insert_exact(connection, StoredAttempt, list(attempts))
     ids = connection.execute(new_ids_query, {"last_id": last_id}).scalars()
     return [{**row, "id": row_id} for row_id, row in zip(ids, attempts, strict=True)]
 

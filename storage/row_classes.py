@@ -487,10 +487,32 @@ def replace_rows(
         connection.execute(sa.insert(table), values)
 
 
-def insert_rows(connection: sa.Connection, record_class: type[Any], values: list[dict[str, Any]]) -> None:
+def insert_rows(connection: sa.Connection, record_class: type, values: list[dict[str, Any]]) -> None:
     """Insert rows whose keys are new."""
     if values:
-        connection.execute(sa.insert(table_of(record_class)), values)
+        connection.execute(_plain_insertion(record_class), values)
+
+
+def insert_exact(connection: sa.Connection, record_class: type, rows: list[dict[str, Any]]) -> None:
+    """Insert rows with the same columns and new keys, whose values are as `coerce_values` returns them.
+
+    SQLAlchemy's conversion of a row takes longer than its way to a PostgreSQL server, so it is left out there.
+    """
+    if rows and connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(_driver_insertion(record_class, connection.dialect, tuple(rows[0])), rows)
+    elif rows:
+        connection.execute(_plain_insertion(record_class), rows)
+
+
+@functools.cache
+def _plain_insertion(record_class: type) -> sa.Insert:
+    return sa.insert(table_of(record_class))
+
+
+@functools.lru_cache
+def _driver_insertion(record_class: type, dialect: sa.Dialect, column_names: tuple[str, ...]) -> str:
+    """The text of an INSERT of one row, with the driver's placeholders and without RETURNING."""
+    return str(_plain_insertion(record_class).inline().compile(dialect=dialect, column_keys=list(column_names)))
 
 
 def upsert(

@@ -140,6 +140,16 @@ async def test_a_group_of_calls_is_a_few_statements_and_one_wake_up(
     assert verification.breaks == []
 
 
+async def test_the_rows_of_a_group_of_answers_are_copied_to_a_server(postgres: Postgres) -> None:
+    calls = [make_call(i) for i in range(3)]
+    with open_database(postgres.schema()) as db:
+        not_copied = record_events(db, "do_executemany")
+        await write_in_one_group(db, *(ledger.record_answer(db, call, make_answer(call)) for call in calls))
+        assert not_copied == []
+        verification = hash_chain.verify_chain(db)
+        assert (verification.n_links, verification.breaks) == (6, [])
+
+
 async def test_the_same_answer_twice_in_a_group_is_recorded_once(db: Database) -> None:
     call = make_call(0)
     await write_in_one_group(db, *(ledger.record_answer(db, call, make_answer(call)) for _ in range(2)))
