@@ -471,7 +471,7 @@ def _unstorable_value_error(column: sa.Column[Any]) -> UnstorableError:
     return UnstorableError(message, "Correct it in its source, then run the same command again.")
 
 
-def insert_new(connection: sa.Connection, record_class: type[Any], values: list[dict[str, Any]]) -> None:
+def insert_new(connection: sa.Connection, record_class: type, values: list[dict[str, Any]]) -> None:
     """Insert rows; a row whose key exists is skipped."""
     if values:
         connection.execute(_insert_statement(record_class, connection.dialect.name).on_conflict_do_nothing(), values)
@@ -526,21 +526,53 @@ def upsert(
     Args:
         column_names: of the columns that are replaced, also by nothing; None for those that the rows have.
     """
-    if values:
-        names = tuple(column_names or values[0])
-        connection.execute(_upsert_statement(record_class, connection.dialect.name, names), values)
+    if not values:
+        return
+    names, dialect = tuple(column_names or values[0]), connection.dialect.name
+    if dialect == "postgresql" and len(values) > 1 and (text := _rows_as_json(record_class, values)) is not None:
+        connection.execute(_upsert_from_json(record_class, names, tuple(values[0])), {"rows": text})
+    else:
+        connection.execute(_upsert_statement(_insert_statement(record_class, dialect), names), values)
+
+
+def _rows_as_json(record_class: type, rows: list[dict[str, Any]]) -> str | None:
+    """Rows as JSON, of those with the same key the last one; None if JSON or PostgreSQL's JSON lacks one of the values.
+
+    A server that gets all rows as one text takes a third of the time of a statement for each, and so does psycopg.
+    """
+    key_names = [column.name for column in table_of(record_class).primary_key]
+    rows_by_key = {tuple(row[name] for name in key_names): row for row in rows}
+    try:
+        text = json.dumps(list(rows_by_key.values()), ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError):
+        return None
+    return None if "\\u0000" in text else text
 
 
 # Statements are cached: SQLAlchemy takes longer to build one than SQLite to execute it.
 @functools.cache
-def _upsert_statement(record_class: type, dialect: str, column_names: tuple[str, ...]) -> Any:
-    """Build an INSERT that replaces some columns of a row whose key exists."""
-    key_names = [column.name for column in table_of(record_class).primary_key]
-    statement = _insert_statement(record_class, dialect)
-    updates = {name: statement.excluded[name] for name in column_names if name not in key_names}
-    return statement.on_conflict_do_update(index_elements=key_names, set_=updates)
+def _upsert_statement(insertion: Any, column_names: tuple[str, ...]) -> Any:
+    """Let an INSERT replace some columns of a row whose key exists."""
+    key_names = [column.name for column in insertion.table.primary_key]
+    updates = {name: insertion.excluded[name] for name in column_names if name not in key_names}
+    return insertion.on_conflict_do_update(index_elements=key_names, set_=updates)
 
 
+@functools.cache
+def _upsert_from_json(record_class: type, column_names: tuple[str, ...], row_names: tuple[str, ...]) -> Any:
+    """Build an upsert of the rows in the JSON bound to `rows`, which have the columns `row_names`."""
+    from sqlalchemy.dialects.postgresql import JSON
+
+    c = table_of(record_class).c
+    json_rows = sa.func.json_to_recordset(sa.cast(sa.bindparam("rows", type_=sa.Text()), JSON))
+    source = json_rows.table_valued(*(sa.column(name, c[name].type) for name in row_names)).render_derived(
+        with_types=True
+    )
+    insertion = _insert_statement(record_class, "postgresql").from_select(row_names, sa.select(*source.c))
+    return _upsert_statement(insertion, column_names)
+
+
+@functools.cache
 def _insert_statement(record_class: type, dialect: str) -> Any:
     """Build an INSERT of the database's dialect, which, unlike SQLAlchemy's own, supports ON CONFLICT."""
     # Imported on first use: a dialect imports all of its drivers, which takes time.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,33 @@ def test_rows_that_a_server_copies_are_read_back_as_they_were(postgres: Postgres
             assert list(map(dict, connection.execute(select(table_of(Payload))).mappings())) == [*rows[1:], rows[0]]
             stored = connection.execute(select(c.kind, c.row, c.digest, c.content, c.audit_id).order_by(c.id))
             assert list(map(dict, stored.mappings())) == links
+
+
+def test_records_that_are_replaced_on_a_server_are_read_back_as_they_were(postgres: Postgres) -> None:
+    texts = [
+        "tab\tnewline\nreturn\r",
+        "\\N",
+        "\\",
+        "quote \" and '",
+        "ü 漢 \U0001f600",
+        "",
+        "100%s :b",
+        None,
+    ]
+    scores = [0.1 + 0.2, -1.0, 1e-300, 5e-324, 0.0, None, None, 2 / 3]
+    outcomes = [Outcome.UNPARSED if score is None else Outcome.OK for score in scores]
+    fields = list(zip(outcomes, scores, texts, strict=True))
+    traces = [Trace("m", CELL, sample, *values, "k") for sample, values in enumerate(fields)]
+    others = [Trace("m", CELL, sample, *values, "k2") for sample, values in enumerate(reversed(fields))]
+    with open_database(postgres.schema()) as db:
+        audit = audits.save_audit(db, name="a", config="{}", config_hash="h", survey=SURVEY, environment={})
+        for replaced, stored in ((others, others), (traces, traces), ([*others, *traces], traces)):
+            save_records(db, audit.id, replaced)
+            assert sorted(results.load_traces(db, audit.id), key=lambda trace: trace.sample) == stored
+        save_records(db, audit.id, [replace(trace, text="a\0b\\u0000") for trace in traces])
+        assert {trace.text for trace in results.load_traces(db, audit.id)} == {"a\\x00b\\u0000"}
+        save_records(db, audit.id, [replace(trace, outcome=Outcome.REFUSED, score=None, text=None) for trace in traces])
+        assert {(trace.score, trace.text) for trace in results.load_traces(db, audit.id)} == {(None, None)}
 
 
 def test_a_key_that_exists_fails_as_in_any_insertion(postgres: Postgres) -> None:
