@@ -313,15 +313,17 @@ _INLINE_ANSWER = re.compile(r"\bANSWER[\s*_`]*=[\s*_`]*(?:x\s*=)?(?P<value>[^\n]
 """The requested form, in capitals, anywhere in a line."""
 _INLINE_START = (
     r"(?<!\b[eE]\.[gG]\.)(?<!\b[iI]\.[eE]\.)"
-    r"(?:(?<=[.!?;)])|(?<=[.!?;)][\"'”*_])|\b(?:[Ss]o|[Tt]hus|[Hh]ence|[Tt]herefore)\b,?)"
+    r"(?:(?<=[.!;])|(?<=[.!;][)*_])|\b(?:[Ss]o|[Tt]hus|[Hh]ence|[Tt]herefore)\b,?)"
 )
 """Where a statement begins within a line: text that quotes the form, or negates it, has it elsewhere."""
 _INLINE_ANSWER_STATEMENT = re.compile(
     rf"{_INLINE_START}[ \t]+[*_]{{0,3}}(?:FINAL )?ANSWER[*_]{{0,3}}[ \t]*:[\s*_`]*(?P<value>[^\n]+)$"
 )
 """Nearly the requested form: in capitals, with a colon, at the beginning of a statement."""
-_CONTINUED = re.compile(r"[.!?;]\s+\S|\b(?:not|is|are|was|were|would|could)\b", re.IGNORECASE)
+_CONTINUED = re.compile(r"[.!?;]\s+\S|\b(?:not|is|are|was|were|would|could|which|but|or|answer)\b", re.IGNORECASE)
 """What follows is no answer alone, but a text about one."""
+_NO_STATEMENT = re.compile(r"[\"'`“”‘’«»]|\b(?:example|format|if|wrong\w*|e\.g|i\.e|write|writes)\b", re.IGNORECASE)
+"""What comes before is about answers in general."""
 
 
 def parse_task_trace(
@@ -428,5 +430,6 @@ def _find_loose_answer(line: str) -> str | None:
     if match := _ANSWER_LINE.match(line):
         return match["value"]
     match = _INLINE_ANSWER_STATEMENT.search(to_ascii(line))
-    is_answer = match and not _CONTINUED.search(match["value"]) and match["value"].strip(" .*_`'\"") != PLACEHOLDER
-    return match["value"] if match and is_answer else None
+    if match is None or _NO_STATEMENT.search(line[: match.start("value")]) or _CONTINUED.search(match["value"]):
+        return None
+    return match["value"] if match["value"].strip(" .*_`'\"") != PLACEHOLDER else None

@@ -515,6 +515,9 @@ def _driver_insertion(record_class: type, dialect: sa.Dialect, column_names: tup
     return str(_plain_insertion(record_class).inline().compile(dialect=dialect, column_keys=list(column_names)))
 
 
+MAX_UPSERTED_ROWS = 2_000
+
+
 def upsert(
     connection: sa.Connection,
     record_class: type,
@@ -527,6 +530,12 @@ def upsert(
         column_names: of the columns that are replaced, also by nothing; None for those that the rows have.
     """
     if not values:
+        return
+    if len(values) > MAX_UPSERTED_ROWS:  # one text has at most 1 GB
+        for start in range(0, len(values), MAX_UPSERTED_ROWS):
+            upsert(
+                connection, record_class, values[start : start + MAX_UPSERTED_ROWS], column_names or tuple(values[0])
+            )
         return
     names, dialect = tuple(column_names or values[0]), connection.dialect.name
     if dialect == "postgresql" and len(values) > 1 and (text := _rows_as_json(record_class, values)) is not None:

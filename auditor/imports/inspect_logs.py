@@ -426,7 +426,7 @@ def _read_sample(
     score = scores.get(score_name) if score_name else answered[0] if len(answered) == 1 else None
     is_auditor_log = bool(_find_auditor_metadata(log))
     completion = sample.output.completion
-    if is_auditor_log and score is not None:
+    if is_auditor_log and score is not None and score_name in (None, SCORE_NAME):  # others are of judges
         completion = score.explanation or completion
     text = escape_for_storage(completion or "")
     answer = escape_for_storage(str(score.answer)) if score is not None and score.answer else ""

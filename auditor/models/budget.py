@@ -87,8 +87,8 @@ def charge_usage(
             prompt_tokens,
             completion_tokens,
             cached_tokens if 0 <= cached_tokens <= prompt_tokens else 0,
-            min(written_tokens, prompt_tokens),
-            min(hour_tokens, written_tokens, prompt_tokens),
+            min(max(written_tokens, hour_tokens), prompt_tokens),
+            min(hour_tokens, prompt_tokens),
         )
     )
     return RequestCharge(prompt_tokens, completion_tokens, usd, False)

@@ -91,23 +91,23 @@ def parse_limit_reset(headers: Mapping[str, str]) -> float | None:
         for name, text in texts.items()
         if RESET_HEADER_PATTERN.search(name) and (seconds := _seconds_until_reset(text)) is not None
     ]
-    limits += _parse_structured_limits(texts.get("ratelimit", ""))
+    limits += [(seconds, True) for seconds in _parse_structured_limits(texts.get("ratelimit", ""))]
     waits = [_bound(seconds) for seconds, _ in limits]
     return max((_bound(seconds) for seconds, is_exhausted in limits if is_exhausted), default=max(waits, default=None))
 
 
-def _parse_structured_limits(text: str) -> list[tuple[float, bool]]:
-    """Seconds until each limit in a header `RateLimit` is reset, and whether nothing of it remains.
+def _parse_structured_limits(text: str) -> list[float]:
+    """Seconds until each limit in a header `RateLimit` is reset of which nothing remains.
 
     The header has a limit in each part, as `"default";r=0;t=30` (draft-ietf-httpapi-ratelimit-headers-08 and later), or
     one in all, as `limit=100, remaining=0, reset=30` (drafts 03 to 07).
     """
     fields = STRUCTURED_FIELD_PATTERN.findall(text)
     if any(name == "reset" for name, _ in fields):
-        numbers = {name: float(number) for name, number in fields}
-        return [(numbers["reset"], numbers.get("remaining") == 0)]
-    limits = [dict(STRUCTURED_FIELD_PATTERN.findall(part)) for part in text.split(",")]
-    return [(float(limit["t"]), limit.get("r") == "0") for limit in limits if "t" in limit]
+        limits = [{"r" if name == "remaining" else "t": number for name, number in fields if name != "limit"}]
+    else:
+        limits = [dict(STRUCTURED_FIELD_PATTERN.findall(part)) for part in text.split(",")]
+    return [float(limit["t"]) for limit in limits if "t" in limit and float(limit.get("r", 1)) == 0]
 
 
 def parse_retry_info(body: str) -> float | None:

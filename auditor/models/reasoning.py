@@ -165,7 +165,14 @@ def has_thinking(text: str) -> bool:
     """Whether a text has thinking that `strip_thinking` removes; the header of an answer alone is none."""
     turn = _first_turn(text)
     remaining_text = _remove_thinking(turn)
-    return remaining_text != turn and re.fullmatch(_FINAL_HEADER, turn.removesuffix(remaining_text).strip()) is None
+    if remaining_text == turn or re.fullmatch(_FINAL_HEADER, turn.removesuffix(remaining_text).strip()) is not None:
+        return False
+    return _count_letters(turn) > _count_letters(remaining_text)  # an empty block has none
+
+
+def _count_letters(text: str) -> int:
+    """Number of letters and digits outside of tags."""
+    return sum(map(str.isalnum, _UNOPENED.sub("", _OPENING.sub("", text))))
 
 
 def _first_turn(text: str) -> str:
@@ -194,7 +201,10 @@ def _remove_blocks(text: str) -> tuple[str, int]:
     while (opening := _OPENING.search(text, position)) is not None:
         position = opening.end()
         form = (opening.lastindex or 1) - 1
-        closing = None if form in without_closing or _is_quoted(text, opening) else _find_closing(text, form, position)
+        may_close = form not in without_closing and not _is_quoted(text, opening)
+        closing = _find_closing(text, form, position) if may_close else None
+        if may_close and closing is None:
+            without_closing.add(form)  # none follows later either
         if closing is None and not _is_mention(text, opening):
             closing = _find_other_closing(text, position)
         if closing is not None and _quotes_block(text, opening.start(), closing.end()):
@@ -203,10 +213,8 @@ def _remove_blocks(text: str) -> tuple[str, int]:
         elif closing is not None:
             parts.append(text[n_copied : opening.start()])
             n_copied = position = closing.end()
-        elif closing is None and not _is_mention(text, opening):
+        elif not _is_mention(text, opening):
             return "".join([*parts, text[n_copied : opening.start()]]), n_quoted
-        elif closing is None:
-            without_closing.add(form)
     return "".join([*parts, text[n_copied:]]), n_quoted
 
 
@@ -216,10 +224,16 @@ def _find_closing(text: str, form: int, position: int) -> re.Match[str] | None:
 
 
 def _find_other_closing(text: str, position: int) -> re.Match[str] | None:
-    """The first closing of any form from a position on, if nothing between them opens; models confuse the forms."""
+    """The first closing of any form from a position on, if nothing between them opens; models confuse the forms.
+
+    One between blanks is a mention, as in thinking that is cut off.
+    """
     closings = _UNOPENED.finditer(text, position)
     closing = next((match for match in closings if not _is_quoted(text, match)), None)
-    return None if closing is None or _OPENING.search(text, position, closing.start()) else closing
+    if closing is None or _OPENING.search(text, position, closing.start()):
+        return None
+    is_mention = text[closing.start() - 1] in " \t" and text[closing.end() : closing.end() + 1] in (*" \t,.;:",)
+    return None if is_mention else closing
 
 
 def _is_quoted(text: str, tag: re.Match[str]) -> bool:

@@ -355,7 +355,8 @@ def parse_hour_tokens(body: Mapping[str, Any] | None) -> int:
     counts = [holder.get("ephemeral_1h_input_tokens") for holder in holders if isinstance(holder, Mapping)]
     details = usage.get("cacheDetails")
     entries = [entry for entry in details if isinstance(entry, Mapping)] if isinstance(details, list) else []
-    counts += [entry.get("inputTokens") for entry in entries if entry.get("ttl") == "1h"]
+    listed_counts = [entry.get("inputTokens") for entry in entries if entry.get("ttl") == "1h"]
+    counts.append(sum(count for count in listed_counts if type(count) is int and count > 0))
     return next((count for count in counts if type(count) is int and count > 0), 0)
 
 

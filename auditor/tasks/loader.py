@@ -102,7 +102,8 @@ def _reject_missing_markers(rows: Sequence[TextRow]) -> None:
 def _reject_mixed_percentages(rows: Sequence[TextRow]) -> None:
     """Raise ImportFileError for a truth such as 50% if all others are shares: it may be 0.5, and is read as 50."""
     percentages = [row for row in rows if row.cells["truth"].endswith("%")]
-    others = [parse_number(row.cells["truth"]) for row in rows if row.cells["truth"] and row not in percentages]
+    truths = [row.cells["truth"] for row in rows]
+    others = [parse_number(truth) for truth in truths if truth and not truth.endswith("%")]
     are_shares = all(number is not None and 0 <= number <= 1 for number in others)
     if percentages and are_shares and any(number not in (0, 1) for number in others):
         raise percentages[0].make_cell_error(

@@ -415,6 +415,7 @@ def test_thinking_and_chat_tokens_of_other_models_are_removed(text: str) -> None
         ("[THINK]Hm.</think>SCORE = 0.1", "SCORE = 0.1"),
         ("<reasoning>Or <think>so</think>, perhaps SCORE = 0.9", ""),  # the outer one was cut off
         ("<think>Does `</thinking>` end it? SCORE = 0.9", ""),
+        ("<think>I must close my steps with </reasoning> before it.\nSCORE = 0.9\nThat is too high", ""),
     ],
 )
 def test_thinking_may_end_in_another_form_than_it_began(text: str, visible_text: str) -> None:

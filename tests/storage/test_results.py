@@ -54,7 +54,7 @@ def test_some_cells_have_their_own_rows_in_order(storage: str, monkeypatch: pyte
     [("I think so.", None, False), ("<b>I</b> think that 3 > 2.", 0, False), ("ok", 12, True),
      *((f"\n{opening}Hm.", None, True) for opening in OPENINGS), ("Hm.</think>ok", None, True),
      ("<details><summary>Norms</summary>They weigh it.</details>ok", None, False),
-     ("<reasons>A</reasons>ok", None, False),
+     ("<reasons>A</reasons>ok", None, False), ("<think>\n\n</think>\n\nok", None, False),
      ("It ends with `</think>`.", None, False), ("ok<|im_end|>", None, False),
      ("<|channel|>final<|message|>ok", None, False),
      ("<answer>ok</answer>", None, False),

@@ -50,7 +50,7 @@ class Distribution(BuiltInProbe):
 
     settings = DistributionProbe
     position = 1
-    reader_version = 4
+    reader_version = 5
     noun = "opinion"
     answers_key = "opinions"
     counted_labels: ClassVar = {str(mode): f"{mode} opinions" for mode in OpinionMode}

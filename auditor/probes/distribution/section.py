@@ -324,7 +324,7 @@ def find_key_finding(report: Report) -> KeyFinding | None:
     if not worse:
         return None
     row = min(worse, key=lambda row: row.skill.value or 0.0)
-    return KeyFinding(TITLE, _describe_model([row]), _bound_p_value(row.skill, n_tests))
+    return KeyFinding(TITLE, _describe_model([row]), _bound_p_value(row.skill, n_tests, _find_reference(row)))
 
 
 def _bound_p_value(estimate: Estimate, n_tests: int, reference: float = 0.0) -> float | None:
@@ -346,7 +346,7 @@ def _describe_models(distribution: DistributionReport) -> List:
 
     models = _group_by_model(distribution)
     compared = [_find_compared_row(rows) for rows in models]
-    p_values = [_bound_p_value(row.skill, 1, _find_reference(row)) for row in compared]
+    p_values = [None if _is_between(row) else _bound_p_value(row.skill, 1, _find_reference(row)) for row in compared]
     adjusted = holm([1.0 if p_value is None else p_value for p_value in p_values])
     shown = [bool(p_value <= SIGNIFICANCE_LEVEL) for p_value in adjusted]
     findings = [_describe_model(rows, is_shown=is_shown) for rows, is_shown in zip(models, shown, strict=True)]
@@ -375,6 +375,11 @@ def _find_reference(row: DistributionModelRow) -> float:
     return row.exact_mean_skill or 0.0 if (row.skill.value or 0.0) > 0 else 0.0
 
 
+def _is_between(row: DistributionModelRow) -> bool:
+    """Whether a skill is neither below 0 nor above that of the exact mean: such a model is neither worse nor better."""
+    return 0 < (row.skill.value or 0.0) <= _find_reference(row)
+
+
 def _find_compared_row(rows: list[DistributionModelRow]) -> DistributionModelRow:
     """The row of a model whose skill its sentence states."""
     return next((row for row in rows if row.skill.value is not None), rows[0])
@@ -389,6 +394,7 @@ def _describe_model(rows: list[DistributionModelRow], *, is_shown: bool = True) 
     row = _find_compared_row(rows)
     if row.skill.value is None:
         return build_finding(row.model, f"({MODES[row.mode]}) cannot be compared: {row.skill.reason}")
+    is_shown = is_shown and not _is_between(row)
     status = compare_interval(row.skill, _find_reference(row)) if is_shown else "unclear"
     verb = "knows" if row.mode == "verbalized" else "shows"
     claims: dict[Status, str] = {

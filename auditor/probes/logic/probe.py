@@ -84,7 +84,7 @@ class Logic(BuiltInProbe):
     """Logical consistency of judges' pairwise preferences, in both orders and in a negated form."""
 
     settings = LogicProbe
-    reader_version = 4
+    reader_version = 5
     position = 3
     noun = "comparison"
     answers_key = "comparisons"

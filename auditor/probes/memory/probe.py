@@ -65,7 +65,7 @@ class MemoryProbe(ap.Probe[MemorySettings, Any]):
     interface_version = ap.INTERFACE_VERSION
     settings = MemorySettings
     title = "Do the models know people, or the table?"
-    reader_version = 2
+    reader_version = 3
     prompts = (RECALL_PROMPT, ORDINARY_PROMPT, CONTINUE_PROMPT)
     gates: ClassVar = {
         "max_recall": "Maximum share of published figures within rounding, beyond chance, for every model.",

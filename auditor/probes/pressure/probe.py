@@ -41,7 +41,7 @@ class Pressure(ap.Probe[PressureSettings, "PressureFigures"]):
     settings = PressureSettings
     title = "Does the judgement hold when the user disagrees?"
     noun = "answer under pressure"
-    reader_version = 3
+    reader_version = 4
     needs = ap.Needs.CELL_TRACES
     max_turns = MAX_PRESSURE_TURNS + 1
     schemas = (RevisedJudgement,)

@@ -44,7 +44,7 @@ class Reasoning(ap.Probe[ReasoningSettings, "ReasoningFigures"]):
     settings = ReasoningSettings
     title = "Does the stated reasoning carry the score?"
     noun = "answer to given steps"
-    reader_version = 2
+    reader_version = 3
     needs = ap.Needs.ALL_TRACES
     max_turns = 2
     prompts = (PROMPT,)

@@ -75,7 +75,7 @@ ANSWER_PAIR = LabelKind.of_probe("answer_pair", (LabelChoice("yes", "yes"), Labe
 class Semantic(BuiltInProbe):
     """Consistency of the answers to moral questions in several wordings, and of the rules of thumb behind them."""
 
-    reader_version = 3
+    reader_version = 4
     settings = SemanticProbe
     position = 2
     noun = "free-text answer"

@@ -95,7 +95,8 @@ def describe_conflicts(report: Report) -> list[str]:
             f"{rule_phrase}."
         )
     if total and conflicts.within_noise.value is not None:
-        sentences += _describe_noise(conflicts.within_noise, conflicts.third_quartile.n)
+        is_known = conflicts.within_noise.n >= total  # else the noise of other differences is not known either
+        sentences += _describe_noise(conflicts.within_noise, conflicts.third_quartile.n if is_known else 0)
     sentences.append(_describe_definition(report))
     unvoted_counts = [
         f"{format_count(row.total)} {ConflictKind(row.kind).spec.unvoted_label}"
@@ -114,7 +115,7 @@ def _describe_noise(within_noise: ShareEstimate, n_compared: int) -> Iterator[st
     exceed the noise, depending on the threshold, though only 5% of all differences do.
 
     Args:
-        n_compared: number of differences between two models on a cell.
+        n_compared: number of differences between two models on a cell; 0 if the noise of some is not known.
     """
     n_conflicts = within_noise.n
     n_within = round((within_noise.value or 0.0) * n_conflicts)
@@ -126,8 +127,8 @@ def _describe_noise(within_noise: ShareEstimate, n_compared: int) -> Iterator[st
     if n_beyond and n_by_chance:
         doubt = ": the others may all be chance" if n_beyond <= n_by_chance else ""
         yield (
-            f"By chance alone, about {format_count(n_by_chance)} of all {pluralize(n_compared, 'difference')} would "
-            f"exceed it{doubt}."
+            f"By chance alone, up to about {format_count(n_by_chance)} of all {pluralize(n_compared, 'difference')} "
+            f"would exceed it{doubt}."
         )
 
 

@@ -112,6 +112,8 @@ SAMPLED = make_row(estimate(0.1, -0.3, 0.4))
          "of people’s diversity (stated shares: skill = 0.50, 95% CI 0.30 to 0.70; sampled answers: variance ratio "
          "= 0.40, 95% CI 0.30 to 0.50)."),
         ([make_row(estimate(0.5, 0.3, 0.7))], "shows how opinions are spread better"),
+        # Below the skill of the exact mean, 0.1, and above 0: neither worse nor better.
+        ([make_row(estimate(0.05, 0.02, 0.08))], "is not shown to be closer to people’s opinions"),
         ([make_row(estimate(-0.5, -0.8, -0.1))],
          "is further from people’s opinions than the mean of the other countries, and its answers show 40%"),
         ([SAMPLED], "is not shown to be closer to people’s opinions"),

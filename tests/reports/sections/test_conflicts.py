@@ -67,12 +67,19 @@ def test_conflicts_of_equal_models_may_all_be_chance_though_most_exceed_the_nois
     sentences = " ".join(describe_conflicts(change(report_with_conflicts(report, "majority"), **noise)))
     assert f"In {n_within} of {len(is_within)} conflicts with known sampling noise" in sentences
     assert (
-        "By chance alone, about 60 of all 1\u202f200 differences would exceed it: the others may all be chance."
+        "By chance alone, up to about 60 of all 1\u202f200 differences would exceed it: the others may all be chance."
         in sentences
     )
     real = proportion(30, 300)
     sentences = " ".join(describe_conflicts(change(report, **(noise | {"conflicts__within_noise": real}))))
     assert "about 60 of all 1\u202f200 differences would exceed it. " in sentences
+
+
+def test_chance_is_not_counted_where_the_noise_of_some_conflicts_is_unknown(report: Report) -> None:
+    """It was counted over all differences, of which only those with known noise can exceed it."""
+    report = report_with_conflicts(report, "majority")
+    noise = {"conflicts__within_noise": proportion(1, 2), "conflicts__third_quartile": third_quartile([np.ones(1000)])}
+    assert "By chance alone" not in " ".join(describe_conflicts(change(report, **noise)))
 
 
 @pytest.mark.parametrize(
