@@ -516,6 +516,7 @@ def _driver_insertion(record_class: type, dialect: sa.Dialect, column_names: tup
 
 
 MAX_UPSERTED_ROWS = 2_000
+"""Rows that go to a server as one text, which may have 1 GB at most."""
 
 
 def upsert(
@@ -531,7 +532,7 @@ def upsert(
     """
     if not values:
         return
-    if len(values) > MAX_UPSERTED_ROWS:  # one text has at most 1 GB
+    if len(values) > MAX_UPSERTED_ROWS:
         for start in range(0, len(values), MAX_UPSERTED_ROWS):
             upsert(
                 connection, record_class, values[start : start + MAX_UPSERTED_ROWS], column_names or tuple(values[0])
